@@ -1,0 +1,2 @@
+//! curfew
+fn main() {}

@@ -1,0 +1,1 @@
+//! Mailboxes: what may stand in RCPT TO.

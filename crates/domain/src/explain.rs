@@ -1,0 +1,1 @@
+//! The sentence an operator needs.

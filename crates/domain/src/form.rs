@@ -1,0 +1,53 @@
+//! Stored and sent forms: MessagePack maps with named fields and a format number.
+//!
+//! A reader takes its own format and the one before, keeps the fields it doesn't know, and leaves newer forms alone.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The format this build writes.
+pub const FORMAT: u16 = 1;
+/// The oldest format this build reads.
+pub const FORMAT_OLDEST: u16 = 0;
+
+/// Why bytes can't be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormError {
+    /// Not a form of ours.
+    #[error("the bytes are no form that Curfew writes")]
+    Malformed,
+    /// Written by a newer process: not ours to touch.
+    #[error("format {0} is newer than this process reads")]
+    Newer(u16),
+}
+
+/// The bytes of a form.
+pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    rmp_serde::to_vec_named(value).expect("our own types always serialise")
+}
+
+/// Reads a form.
+///
+/// # Errors
+/// `Newer` where its format number is above ours, `Malformed` for anything else that doesn't fit.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormError> {
+    match peek_format(bytes) {
+        Some(n) if n > FORMAT => Err(FormError::Newer(n)),
+        Some(_readable) => rmp_serde::from_slice(bytes).map_err(|_misfit| FormError::Malformed),
+        None => Err(FormError::Malformed),
+    }
+}
+
+/// The format number: the first field of every form, so that it is read without reading the rest.
+fn peek_format(bytes: &[u8]) -> Option<u16> {
+    let rest = match bytes {
+        [0x80..=0x8f, rest @ ..] | [0xde, _, _, rest @ ..] | [0xdf, _, _, _, _, rest @ ..] => rest,
+        _no_map => return None,
+    };
+    match rest.strip_prefix(b"\xa6format")? {
+        [n @ 0x00..=0x7f, ..] | [0xcc, n, ..] => Some(u16::from(*n)),
+        [0xcd, high, low, ..] => Some(u16::from_be_bytes([*high, *low])),
+        _no_format => None,
+    }
+}

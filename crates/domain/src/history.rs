@@ -1,0 +1,77 @@
+//! A job's story, one short line per attempt and per verb, kept beside the record and flushed to the book at settle.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{HISTORY_ENTRIES_MAX, HISTORY_ENTRY_BYTES_MAX};
+use crate::{Moment, Reason, State};
+
+/// One line of a job's story.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// By the ledger's clock.
+    pub at: Moment,
+    /// `scheduler`, `worker`, `deadletter`, `provider`, or an operator's name.
+    pub actor: String,
+    /// The state before; `None` at the creation.
+    pub from: Option<State>,
+    /// The state after.
+    pub to: State,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// The attempt it speaks of, counted from 1; 0 where it speaks of none.
+    pub attempt: u32,
+    /// The generation it belongs to.
+    #[serde(default)]
+    pub generation: u32,
+    /// A few words, redacted, cut so that the entry keeps to 120 bytes.
+    pub detail: String,
+}
+
+impl HistoryEntry {
+    /// Cuts the detail so that the whole entry keeps its bound.
+    pub fn bounded(mut self) -> Self {
+        let rest = HISTORY_ENTRY_BYTES_MAX.saturating_sub(40 + self.actor.len().min(40));
+        cut(&mut self.actor, 40);
+        cut(&mut self.detail, rest);
+        self
+    }
+}
+
+/// Cuts a text to at most `bytes_max` bytes, on a character's edge.
+pub fn cut(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        let edge = (0..=bytes_max).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
+        text.truncate(edge);
+    }
+}
+
+/// Folds the middle of a long history: the first and the latest entries stay, what lay between becomes a count in one detail.
+pub fn fold(mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
+    if entries.len() <= HISTORY_ENTRIES_MAX {
+        return entries;
+    }
+    let keep_first = HISTORY_ENTRIES_MAX / 2;
+    let surplus = entries.len() - HISTORY_ENTRIES_MAX + 1;
+    let before: usize = entries[keep_first..keep_first + surplus].iter().map(|e| e.detail.strip_prefix("folded ").and_then(|n| n.parse().ok()).unwrap_or(1_usize)).sum();
+    let mut folded = entries[keep_first + surplus - 1].clone();
+    folded.detail = format!("folded {before}");
+    entries.splice(keep_first..keep_first + surplus, [folded]);
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_history_keeps_its_ends_and_counts_its_middle() {
+        let mut entries = Vec::new();
+        for n in 0..200_i64 {
+            entries.push(HistoryEntry { at: Moment::from_millis(n), actor: "worker".into(), from: None, to: State::Scheduled, reason: None, attempt: 0, generation: 1, detail: String::new() });
+            entries = fold(entries);
+        }
+        assert_eq!(entries.len(), HISTORY_ENTRIES_MAX);
+        assert_eq!((entries[0].at.as_millis(), entries[63].at.as_millis()), (0, 199));
+        assert_eq!(entries[32].detail, format!("folded {}", 200 - 63));
+    }
+}

@@ -1,0 +1,37 @@
+//! The rules of Curfew, without I/O: what a job is, who may move it, and what becomes of it.
+//!
+//! Promises
+//! - D1  `transition` is total: every pair of state and event has one answer, a change or a refusal.
+//! - D2  A record that owes something has exactly one timer, and the change that says so carries it.
+//! - D3  `decide` is a pure function of its question; jitter comes in as a number.
+//! - D4  What is sealed has no `Display`, and its `Debug` is redacted.
+//! - D5  What a newer process wrote into a stored form is kept and written back.
+//!
+//! Not promised: anything about a clock. `now` is passed in, and is the ledger's.
+//!
+//! Read `record.rs` first, then `transition.rs`, then `decide.rs`.
+
+pub mod limits;
+pub mod moment;
+pub mod ids;
+pub mod key;
+pub mod sealed;
+pub mod outcome;
+pub mod policy;
+pub mod decide;
+pub mod address;
+pub mod job;
+pub mod verb;
+pub mod record;
+pub mod history;
+pub mod transition;
+pub mod explain;
+pub mod form;
+pub mod wake_up;
+
+pub use ids::{JobId, Shard, Token, WorkerId};
+pub use key::Key;
+pub use moment::Moment;
+pub use outcome::{Outcome, OutcomeClass, Reason};
+pub use record::{Record, State};
+pub use transition::{Change, Event, Refusal, transition};

@@ -1,0 +1,38 @@
+//! A wake-up: what the broker carries. Never the truth; whoever gets one asks the ledger (DESIGN 3.4).
+
+use serde::{Deserialize, Serialize};
+
+use crate::form::{self, FormError};
+use crate::{Key, Shard};
+
+/// Format, shard, key, generation, version: no address, no content, under 512 bytes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WakeUp {
+    /// The form's number, for readers.
+    pub format: u16,
+    /// The ready queue it is for.
+    pub shard: Shard,
+    /// The job's key.
+    pub key: Key,
+    /// The generation that was released.
+    pub generation: u32,
+    /// The version that the release makes: the one read, plus one.
+    pub version: u64,
+    /// When the job is due, in milliseconds: lets a worker see an early arrival without a look.
+    pub due_ms: i64,
+}
+
+impl WakeUp {
+    /// The bytes to publish.
+    pub fn encode(&self) -> Vec<u8> {
+        form::encode(self)
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// `FormError`: what can't be read (`malformed_message`), and what a newer process wrote (leave it alone).
+    pub fn decode(body: &[u8]) -> Result<Self, FormError> {
+        form::decode(body)
+    }
+}
