@@ -1,0 +1,129 @@
+//! The port: what roles ask of a broker.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use curfew_domain::Shard;
+
+use crate::BrokerError;
+
+/// Where a wake-up is published: a delay exchange, or straight to the ready queue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Rung {
+    /// `curfew.v1.ready`.
+    Now,
+    /// `curfew.v1.delay.NN`: arrives 2^NN s later; NN is 0 to 6.
+    Delay(u8),
+}
+
+impl Rung {
+    /// The largest rung whose delay fits `left`, at most `horizon`; `Now` under a second.
+    pub fn fitting(left: Duration, horizon: Duration) -> Rung {
+        let seconds = left.min(horizon).as_secs();
+        if seconds == 0 { Rung::Now } else { Rung::Delay((63 - seconds.leading_zeros() as u8).min(6)) }
+    }
+
+    /// How long it holds a message.
+    pub fn delay(self) -> Duration {
+        match self {
+            Rung::Now => Duration::ZERO,
+            Rung::Delay(n) => Duration::from_secs(1 << n),
+        }
+    }
+}
+
+/// What became of a publish.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Published {
+    /// The broker holds it.
+    Confirmed,
+    /// No confirm came in time: counts as published, its claim grace heals a loss.
+    Unanswered,
+    /// The broker refused: it isn't published.
+    Refused,
+}
+
+/// A queue as seen from outside.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueState {
+    /// Messages ready to be delivered.
+    pub ready: u64,
+    /// Delivered, not yet answered.
+    pub unacked: u64,
+}
+
+/// Names a delivery to its consumer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DeliveryId(pub u64);
+
+/// One message in a consumer's hand.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// To answer it.
+    pub id: DeliveryId,
+    /// The body; see `domain::wake_up`.
+    pub body: Vec<u8>,
+    /// How often it was delivered before.
+    pub redelivered: u32,
+    /// Whether the broker gave it up at its delivery limit (dead-letter queue only).
+    pub gave_up: bool,
+}
+
+/// What roles ask of a broker.
+#[async_trait]
+pub trait Broker: Send + Sync {
+    /// Publishes wake-ups for one shard, and answers each in order. Repeating costs a refused claim. A dropped future may have published.
+    ///
+    /// # Errors
+    /// `BrokerError`, where the broker is unreachable or blocked: then nothing is known to be published.
+    async fn publish(&self, shard: Shard, messages: Vec<(Rung, Vec<u8>)>) -> Result<Vec<Published>, BrokerError>;
+
+    /// Consumes one shard's ready queue with manual answers and at most `prefetch` unanswered deliveries.
+    ///
+    /// # Errors
+    /// `BrokerError`.
+    async fn consume(&self, shard: Shard, prefetch: u16) -> Result<Box<dyn Consumer>, BrokerError>;
+
+    /// Consumes the dead-letter queue.
+    ///
+    /// # Errors
+    /// `BrokerError`.
+    async fn consume_dead(&self, prefetch: u16) -> Result<Box<dyn Consumer>, BrokerError>;
+
+    /// The state of a shard's ready queue.
+    ///
+    /// # Errors
+    /// `BrokerError`.
+    async fn ready_state(&self, shard: Shard) -> Result<QueueState, BrokerError>;
+
+    /// Whether publishing is allowed at the moment: reachable and not blocked.
+    fn is_open(&self) -> bool;
+}
+
+/// One consumer. Dropping it gives back what it hasn't answered.
+#[async_trait]
+pub trait Consumer: Send + Sync {
+    /// The next delivery; `None` after `cancel`, once nothing more comes. Cancel-safe.
+    ///
+    /// # Errors
+    /// `BrokerError::ConsumerEnded`, where the stream ended without `cancel`.
+    async fn next(&self) -> Result<Option<Delivery>, BrokerError>;
+
+    /// Done with it.
+    ///
+    /// # Errors
+    /// `BrokerError`: the delivery may come again.
+    async fn ack(&self, id: DeliveryId) -> Result<(), BrokerError>;
+
+    /// To the dead-letter queue (`basic.reject`, no requeue).
+    ///
+    /// # Errors
+    /// `BrokerError`: the delivery may come again.
+    async fn reject(&self, id: DeliveryId) -> Result<(), BrokerError>;
+
+    /// No more deliveries; those in hand can still be answered.
+    ///
+    /// # Errors
+    /// `BrokerError`.
+    async fn cancel(&self) -> Result<(), BrokerError>;
+}

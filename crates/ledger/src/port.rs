@@ -1,0 +1,313 @@
+//! The port: what roles ask of a ledger.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use curfew_domain::history::HistoryEntry;
+use curfew_domain::record::WaitingFor;
+use curfew_domain::sealed::{RecipientRef, Sealed};
+use curfew_domain::transition::{Change, Counter, Guard, Index};
+use curfew_domain::{Key, Moment, Record, Shard, State};
+
+use crate::LedgerError;
+
+/// A record as the ledger holds it, with what stands beside it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Entry {
+    /// The state.
+    pub record: Record,
+    /// The sealed letter, until the job ends.
+    pub letter: Option<Sealed>,
+    /// The story so far.
+    pub history: Vec<HistoryEntry>,
+}
+
+/// Staging's request.
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// The first version, from `transition::created`.
+    pub change: Change,
+    /// The sealed letter.
+    pub letter: Sealed,
+    /// The ledger's time before the book was read.
+    pub read_at: Moment,
+}
+
+/// What a create found.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Created {
+    /// Written now.
+    Created,
+    /// A record of this generation stands there; ended ones are to be told to the book again.
+    Exists(Box<Record>),
+    /// A record of a higher generation stands there.
+    HigherGeneration,
+    /// An earlier generation stands there that isn't a recorded dead letter: it must be closed first.
+    EarlierUnclosed(Box<Record>),
+    /// The book read is older than 60 s: begin anew.
+    StaleRead,
+}
+
+/// Whether a swap's answer waits for the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Durable {
+    /// Intents and operators' verbs.
+    Disk,
+    /// The rest.
+    Process,
+}
+
+/// One compare-and-swap.
+#[derive(Clone, Debug)]
+pub struct Swap {
+    /// The generation the caller read.
+    pub generation: u32,
+    /// The version the caller read.
+    pub version: u64,
+    /// What `transition` answered; `change.record.version` is `version` + 1.
+    pub change: Change,
+    /// Whether the answer waits for the disk.
+    pub durable: Durable,
+    /// A counter that must be below a bound before the change; the tenant's in-flight limit at a claim.
+    pub below: Option<(Counter, u64)>,
+}
+
+impl Swap {
+    /// The swap of a change made from `before`, not waiting for the disk.
+    pub fn of(before: &Record, change: Change) -> Self {
+        Self { generation: before.generation, version: before.version, change, durable: Durable::Process, below: None }
+    }
+
+    /// The same, its answer on the disk.
+    pub fn on_disk(mut self) -> Self {
+        self.durable = Durable::Disk;
+        self
+    }
+
+    /// The same, with a counter's bound.
+    pub fn below(mut self, counter: Counter, bound: u64) -> Self {
+        self.below = Some((counter, bound));
+        self
+    }
+}
+
+/// What a swap found.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Swapped {
+    /// Written, or found written by this very call before.
+    Swapped,
+    /// Somebody else was first: this stands.
+    Conflict(Box<Record>),
+    /// No such record: the caller must not send.
+    Missing,
+    /// A guard refused; nothing is written.
+    Refused(Guard),
+    /// The counter isn't below its bound.
+    Full,
+}
+
+/// An overdue timer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TimerEntry {
+    /// The record.
+    pub record: Record,
+    /// By when something must have happened.
+    pub at: Moment,
+    /// How often it was postponed since its last transition.
+    pub postponed: u32,
+}
+
+/// A head of a tenant's line.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LineEntry {
+    /// The record.
+    pub record: Record,
+    /// By when it must be released: its next time minus its rung.
+    pub line_at: Moment,
+}
+
+/// What holds jobs back: copied from the book.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Hold {
+    /// A transport.
+    Transport(String),
+    /// A tenant.
+    Tenant(String),
+    /// A shard.
+    Shard(u8),
+    /// All.
+    Fleet,
+}
+
+/// Every hold in force, and until when it surely holds (`None`: until somebody resumes).
+pub type Holds = BTreeMap<Hold, (WaitingFor, Option<Moment>)>;
+
+/// A recipient on a suppressions list.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Suppression {
+    /// Of one tenant, or all.
+    pub tenant: Option<String>,
+    /// The recipient's keyed hash.
+    pub recipient_ref: RecipientRef,
+}
+
+/// A store's heartbeat counter, kept by the other store (DESIGN 8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Beat {
+    /// Rises by one each tick.
+    pub count: u64,
+    /// When it was written, by the ledger's clock.
+    pub at: Moment,
+}
+
+/// What roles ask of a ledger.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// The ledger's clock.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn now(&self) -> Result<Moment, LedgerError>;
+
+    /// Creates records; answers each in order. Repeating is free. A dropped future may have created.
+    ///
+    /// # Errors
+    /// `LedgerError` for all: nothing is known.
+    async fn create(&self, creates: Vec<Create>) -> Result<Vec<Created>, LedgerError>;
+
+    /// One swap. A dropped future may have swapped.
+    ///
+    /// # Errors
+    /// `LedgerError`: nothing is known; read, the version and the token tell.
+    async fn swap(&self, swap: Swap) -> Result<Swapped, LedgerError>;
+
+    /// Several swaps of different keys, each by itself; answers in order.
+    ///
+    /// # Errors
+    /// `LedgerError` for all: nothing is known.
+    async fn swap_all(&self, swaps: Vec<Swap>) -> Result<Vec<Swapped>, LedgerError>;
+
+    /// The record and what stands beside it.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn get(&self, key: &Key) -> Result<Option<Entry>, LedgerError>;
+
+    /// Records without letters and histories, in order.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn records(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, LedgerError>;
+
+    /// Overdue timers of one index of a shard, the longest overdue first.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn overdue(&self, shard: Shard, index: Index, now: Moment, limit: usize) -> Result<Vec<TimerEntry>, LedgerError>;
+
+    /// With their histories: what settle and record write into the book.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn histories(&self, keys: &[Key]) -> Result<Vec<Vec<HistoryEntry>>, LedgerError>;
+
+    /// Moves timers on without a transition, where they still belong to the version given: an errand that can't be acted on.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn postpone(&self, timers: Vec<(Key, u64, Moment)>) -> Result<(), LedgerError>;
+
+    /// Moves places in line on without a transition, where they still belong to the version given.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn move_in_line(&self, places: Vec<(Key, u64, Moment)>) -> Result<(), LedgerError>;
+
+    /// Heads of a shard's lines whose time has come, round robin over tenants, at most `per_tenant` of each and `limit` in all.
+    /// Tenants in `skip` are passed over.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn lines(&self, shard: Shard, now: Moment, per_tenant: usize, limit: usize, skip: &[String]) -> Result<Vec<LineEntry>, LedgerError>;
+
+    /// The value of each counter.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn counts(&self, shard: Shard, counters: &[Counter]) -> Result<Vec<u64>, LedgerError>;
+
+    /// The oldest next time among due, unclaimed records of a shard (the oldest job's age), holds not considered.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn oldest_due(&self, shard: Shard, now: Moment) -> Result<Option<Moment>, LedgerError>;
+
+    /// All records of a shard after a key, for the auditor and for `check --audit`.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Record, Option<TimerEntry>, Option<Moment>)>, LedgerError>;
+
+    /// Compares each counter of a shard with its recount and mends it; the number mended.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn recount(&self, shard: Shard) -> Result<u64, LedgerError>;
+
+    /// Gives a record the timer and the place in line that its state asks for, where they are missing; whether it did.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn restore_timer(&self, key: &Key) -> Result<bool, LedgerError>;
+
+    /// Deletes tombstones whose time is over; how many.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn expire(&self, now: Moment, limit: usize) -> Result<u64, LedgerError>;
+
+    /// Replaces the suppressions copied from the book.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn set_suppressions(&self, all: Vec<Suppression>) -> Result<(), LedgerError>;
+
+    /// Replaces the holds: pauses copied from the book, cool-downs and open circuits.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn set_hold(&self, hold: Hold, by: Option<(WaitingFor, Option<Moment>)>) -> Result<(), LedgerError>;
+
+    /// The holds in force.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn holds(&self) -> Result<Holds, LedgerError>;
+
+    /// Up to `n` permits of a transport's rate (per second, at most a second's worth at once); how many were given, and if none, when to ask again.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn permits(&self, name: &str, per_second: f64, n: u32) -> Result<(u32, Moment), LedgerError>;
+
+    /// Writes the heartbeat that this store keeps of the book.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn beat(&self, count: u64) -> Result<(), LedgerError>;
+
+    /// The last heartbeat that this store holds.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn last_beat(&self) -> Result<Option<Beat>, LedgerError>;
+
+    /// Live records by state.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn live_by_state(&self) -> Result<BTreeMap<State, u64>, LedgerError>;
+
+    /// Whether leases found at the start belong to dead processes: true for a ledger that only this process may open.
+    fn leases_die_with_process(&self) -> bool;
+}
