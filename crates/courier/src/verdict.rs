@@ -1,0 +1,88 @@
+//! What became of a token, in time or late: the ledger decides as long as a record stands; where none does, the book takes it as evidence.
+
+use curfew_book::{Book, Evidence, EvidenceSource, EvidenceTaken, Fate};
+use curfew_domain::transition::{Event, Refusal, Verdict, transition};
+use curfew_domain::{Key, Moment, Record, Token};
+use curfew_ledger::{Ledger, Swap, Swapped};
+
+use crate::{CourierError, Rulebook};
+
+/// Where a verdict ended up.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Reported {
+    /// The ledger wrote it: the record after it.
+    Written(Box<Record>),
+    /// The book took it as evidence.
+    Evidence(EvidenceTaken),
+    /// It changes nothing: known, or of no consequence.
+    Known,
+    /// Not now: a later handoff is under way, or a replay isn't staged yet. Report again.
+    Later,
+}
+
+/// What is reported, and by whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'a> {
+    /// Whose.
+    pub key: &'a Key,
+    /// The token's generation.
+    pub generation: u32,
+    /// The token.
+    pub token: Token,
+    /// What became of it.
+    pub verdict: Verdict<'a>,
+}
+
+const TRIES_MAX: u32 = 32;
+
+/// Reports a verdict. Repeating is free: a verdict that was written is known.
+///
+/// # Errors
+/// `CourierError`: nothing is known; report again.
+pub async fn report(ledger: &dyn Ledger, book: &dyn Book, rulebook: &Rulebook, report: Report<'_>, jitter: f64) -> Result<Reported, CourierError> {
+    for _ in 0..TRIES_MAX {
+        let now = ledger.now().await?;
+        let found = ledger.records(std::slice::from_ref(report.key)).await?.pop().flatten();
+        let Some(record) = found.filter(|r| r.generation >= report.generation) else { return to_the_book(book, report, now).await };
+        let rules = rulebook.rules(&record, jitter);
+        match transition(&record, &Event::Verdict { token: report.token, verdict: report.verdict, rules }, now) {
+            Ok(change) => {
+                let next = change.record.clone();
+                match ledger.swap(Swap::of(&record, change)).await? {
+                    Swapped::Swapped => return Ok(Reported::Written(Box::new(next))),
+                    Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full => {}
+                }
+            }
+            Err(Refusal::ForTheBook) => return to_the_book(book, report, now).await,
+            Err(Refusal::WrongState | Refusal::TooManyDoubts) => return Ok(Reported::Later),
+            Err(
+                Refusal::NothingToChange
+                | Refusal::NotOwner
+                | Refusal::NotDue(_)
+                | Refusal::TooLate
+                | Refusal::LeaseEnded
+                | Refusal::LeaseRuns(_)
+                | Refusal::AppliedAlready
+                | Refusal::Superseded
+                | Refusal::Conflict(_),
+            ) => return Ok(Reported::Known),
+        }
+    }
+    Err(CourierError::Contended)
+}
+
+async fn to_the_book(book: &dyn Book, report: Report<'_>, at: Moment) -> Result<Reported, CourierError> {
+    let fate = match report.verdict {
+        Verdict::Accepted(receipt) => Fate::Accepted(receipt.clone()),
+        Verdict::NotAccepted(outcome) => Fate::NotAccepted(Box::new(outcome.clone())),
+        Verdict::Unknown(_) => return Ok(Reported::Known),
+    };
+    let evidence =
+        Evidence { key: report.key.clone(), generation: report.generation, token: Some(report.token), fate, source: EvidenceSource::LateVerdict, at };
+    Ok(match book.evidence(evidence).await? {
+        EvidenceTaken::AskLedger => Reported::Later,
+        taken @ (EvidenceTaken::Sent | EvidenceTaken::DoubtEnded | EvidenceTaken::Known | EvidenceTaken::Unknown | EvidenceTaken::Conflicting) => {
+            Reported::Evidence(taken)
+        }
+    })
+}
