@@ -1,36 +1,11 @@
 //! The port: what roles ask of a broker.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use curfew_domain::Shard;
 
 use crate::BrokerError;
 
-/// Where a wake-up is published: a delay exchange, or straight to the ready queue.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Rung {
-    /// `curfew.v1.ready`.
-    Now,
-    /// `curfew.v1.delay.NN`: arrives 2^NN s later; NN is 0 to 6.
-    Delay(u8),
-}
-
-impl Rung {
-    /// The largest rung whose delay fits `left`, at most `horizon`; `Now` under a second.
-    pub fn fitting(left: Duration, horizon: Duration) -> Rung {
-        let seconds = left.min(horizon).as_secs();
-        if seconds == 0 { Rung::Now } else { Rung::Delay((63 - seconds.leading_zeros() as u8).min(6)) }
-    }
-
-    /// How long it holds a message.
-    pub fn delay(self) -> Duration {
-        match self {
-            Rung::Now => Duration::ZERO,
-            Rung::Delay(n) => Duration::from_secs(1 << n),
-        }
-    }
-}
+pub use curfew_domain::rung::Rung;
 
 /// What became of a publish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -27,6 +27,7 @@ pub mod history;
 pub mod transition;
 pub mod explain;
 pub mod form;
+pub mod rung;
 pub mod wake_up;
 
 pub use ids::{JobId, Shard, Token, WorkerId};
