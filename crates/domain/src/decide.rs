@@ -57,6 +57,27 @@ pub enum Decision {
     DeadLetter(Reason),
 }
 
+impl Decision {
+    /// The word of the contract: `complete`, `retry` or `dead_letter`; a job that waits for the set-up runs again.
+    pub const fn action(&self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Retry(_) | Self::AwaitSetUp => "retry",
+            Self::DeadLetter(_) => "dead_letter",
+        }
+    }
+
+    /// Why.
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::Complete => Reason::Accepted,
+            Self::Retry(retry) => retry.reason,
+            Self::AwaitSetUp => Reason::Configuration,
+            Self::DeadLetter(reason) => *reason,
+        }
+    }
+}
+
 /// When a job runs again, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Retry {
@@ -77,6 +98,23 @@ pub enum Latest {
     Inclusive(Moment),
     /// This one may not: it is the deadline.
     Exclusive(Moment),
+}
+
+impl Latest {
+    /// The bound's moment, whichever kind it is.
+    pub const fn moment(self) -> Moment {
+        match self {
+            Self::Inclusive(moment) | Self::Exclusive(moment) => moment,
+        }
+    }
+
+    /// The word of the contract: `inclusive` or `exclusive`.
+    pub const fn bound(self) -> &'static str {
+        match self {
+            Self::Inclusive(_) => "inclusive",
+            Self::Exclusive(_) => "exclusive",
+        }
+    }
 }
 
 /// Decides what follows from an outcome.
@@ -100,7 +138,8 @@ pub fn decide(q: &Question<'_>) -> Decision {
     let delay = q.policy.delay(q.attempts_before);
     let hint = q.retry_after.filter(|_| q.class == OutcomeClass::Throttled).unwrap_or_default();
     let base = q.now.plus(delay.max(hint));
-    if q.deadline_at.is_some_and(|deadline| base >= deadline) {
+    // A release that isn't before the deadline leaves no moment at all, wherever the clock stands.
+    if q.deadline_at.is_some_and(|deadline| base >= deadline || q.release_at >= deadline) {
         return stop(Reason::BusinessDeadlineReached);
     }
     let reason = if q.class == OutcomeClass::Throttled { Reason::Throttled } else { Reason::TransientFailure };
@@ -113,7 +152,7 @@ fn spread(q: &Question<'_>, delay: Duration, hint: Duration, base: Moment, reaso
     let low = shifted(q.now.plus(delay), lo_ms).max(q.now).max(q.now.plus(hint)).max(q.release_at);
     let high = shifted(base, hi_ms.max(0)).max(low);
     let (earliest, latest) = match q.deadline_at {
-        Some(deadline) if high >= deadline => (if low >= deadline { base } else { low }, Latest::Exclusive(deadline)),
+        Some(deadline) if high >= deadline => (if low >= deadline { base.max(q.release_at) } else { low }, Latest::Exclusive(deadline)),
         _within => (low, Latest::Inclusive(high)),
     };
     let last = match latest {
@@ -130,20 +169,23 @@ fn shifted(m: Moment, ms: i64) -> Moment {
 }
 
 impl Policy {
-    /// How many retries it allows: the list's length, `max_attempts` − 1, or the smaller where both are given.
+    /// How many retries it allows: the list's length, `max_attempts` − 1, or the smaller where both are given. An exponential policy
+    /// without `max_attempts` has no end of its own: the deadline stops it.
     pub fn retries(&self) -> u32 {
         let by_max = self.max_attempts.map(|n| n.saturating_sub(1));
         let by_list = match &self.backoff {
-            Backoff::Delays(list) => u32::try_from(list.len()).ok(),
+            Backoff::Delays(list) => Some(u32::try_from(list.len()).unwrap_or(u32::MAX)),
             Backoff::Exponential { .. } => None,
         };
-        by_max.into_iter().chain(by_list).min().unwrap_or(0)
+        by_max.into_iter().chain(by_list).min().unwrap_or(u32::MAX)
     }
 
     /// The wait after the attempt of this zero-based index, without jitter.
     pub fn delay(&self, attempt: u32) -> Duration {
         match &self.backoff {
             Backoff::Delays(list) => list.get(attempt as usize).or(list.last()).copied().unwrap_or_default(),
+            // Nothing times infinity is no number, and would be read as the cap.
+            Backoff::Exponential { base, .. } if base.is_zero() => Duration::ZERO,
             Backoff::Exponential { base, factor, cap } => {
                 let seconds = base.as_secs_f64() * factor.powi(i32::try_from(attempt).unwrap_or(i32::MAX));
                 if seconds.is_finite() && seconds < cap.as_secs_f64() { Duration::from_millis((seconds * 1000.0).round() as u64) } else { *cap }
