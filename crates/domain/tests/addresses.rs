@@ -10,7 +10,7 @@ fn unescaped(cell: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = cell;
     while let Some(at) = rest.find('\\') {
-        bytes.extend_from_slice(rest[..at].as_bytes());
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
         let code = rest[at + 1..].chars().next().expect("something is escaped");
         let hex = |digits: usize| u32::from_str_radix(&rest[at + 2..at + 2 + digits], 16);
         let (taken, escaped): (usize, Vec<u8>) = match code {
