@@ -162,6 +162,32 @@ fn more_of_each_kind_hold() {
 }
 
 #[test]
+fn names_in_living_scripts_are_accepted() {
+    for address in [
+        "用户@例子.广告",
+        "अजय@डाटा.भारत",
+        "коля@пример.рф",
+        "θσερ@παράδειγμα.ελ",
+        "ผู้ใช้@ตัวอย่าง.ไทย",
+        "사용자@예시.한국",
+        "メール@ドメイン名例.テスト",
+        "משתמש@דוגמה.קום",
+        "ada@علیسردار.ایران",
+        "ada@உதாரணம்.இந்தியா",
+        "ada@მაგალითი.გე",
+        "ada@օրինակ.հայ",
+        "ada@උදාහරණ.ලංකා",
+        "ada@ဥပမာ.မြန်မာ",
+        "ada@אב1.example",
+        "ada@ب۱۲۳.ایران",
+        "Dörte@Sörensen.example.com",
+        "ada@ｅｘａｍｐｌｅ.com",
+    ] {
+        assert!(check(address).is_ok(), "{address}: {:?}", check(address));
+    }
+}
+
+#[test]
 fn limits_count_octets_of_the_form_that_is_sent() {
     let long = format!("{}.example", "ü".repeat(60));
     assert_eq!(check(&format!("a@{long}")).unwrap_err(), AddressFault::DomainTooLong, "63 octets as an A-label");

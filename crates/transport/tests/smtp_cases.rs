@@ -111,9 +111,12 @@ fn without_provider(text: &str) -> String {
     }
 }
 
+/// How another server would spell a text.
+type Change = fn(&str) -> String;
+
 #[test]
 fn other_hosts_ids_addresses_digits_case_and_blanks_change_nothing() {
-    let changes: [(&str, fn(&str) -> String); 9] = [
+    let changes: [(&str, Change); 9] = [
         ("upper case", |t| t.to_uppercase()),
         ("lower case", |t| t.to_lowercase()),
         ("doubled spaces", |t| t.replace(' ', "  ")),

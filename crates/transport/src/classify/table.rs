@@ -151,7 +151,7 @@ pub const TABLE: &[Row] = &[
     row("opening-disagreement", OPENING, Digit(5), Disagreement, TRANSIENT, "RFC 2034, 4: the classes must agree; the softer one").softly(),
     row("opening-refused", SESSION, Digit(5), Evidence::None, CONFIGURATION, "RFC 5321, 3.1 and 4.1.4; RFC 7504, 3"),
     // The end marker's own traps.
-    row("dot-front-end", &[Dot], Refusal, Words(&[PROXY]), AMBIGUOUS, "RFC 1047: who speaks is not who stores"),
+    row("dot-front-end", &[Dot], Digit(4), Words(&[PROXY]), AMBIGUOUS, "RFC 1047: who speaks is not who stores"),
     row("dot-front-end-timer", &[Dot], Digit(4), Enhanced(&["4.4.2"]), AMBIGUOUS, "RFC 3463, X.4.2: bad connection, behind the speaker"),
     row("dot-timer", &[Dot], Of(&[421]), Words(&[TIMER]), AMBIGUOUS, "RFC 1047; a timer ran out, the message's fate isn't said"),
     // What the recipient's side or the provider's list says.

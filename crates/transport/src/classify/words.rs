@@ -233,10 +233,10 @@ pub const BUSY: &str = "server/system ~ busy, too busy, load ~ high, high load, 
 
 /// A front end that can't vouch for what stands behind it, or a timer that ran out there.
 pub const PROXY: &str = "\
-    backend/upstream/proxy/downstream/cluster ~ lost/closed/reset/timeout/timed/failed/gone/died/disconnected/aborted/unavailable, \
+    backend/upstream/proxy/downstream/cluster ~ lost/closed/reset/timeout/timed/gone/died/disconnected/aborted, \
     lost/losing ~ backend/upstream/downstream, connection ~ lost/reset/dropped/broken ~ data/content/message/dot/end, \
     connection to ~ backend/upstream/proxy/server lost, end of data ~ timeout/timed/lost, timeout/timed ~ backend/upstream/proxy, \
-    no response from backend/upstream, status/result/outcome ~ unknown";
+    no response from backend/upstream, status/result/outcome/state ~ unknown";
 
 /// A timer's words, which count as `PROXY` under 421 alone.
 pub const TIMER: &str = "timeout/timeouts, timed out, time out, idle, inactivity";
