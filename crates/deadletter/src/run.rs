@@ -1,0 +1,143 @@
+//! Two loops: the dead-letter queue's consumer, and the reader of the ledger's overdue `review` index.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use curfew_book::Book;
+use curfew_broker::{Broker, Consumer};
+use curfew_courier::CourierError;
+use curfew_domain::sealed::Keyring;
+use curfew_domain::transition::Index;
+use curfew_domain::{Record, Shard};
+use curfew_ledger::Ledger;
+use curfew_review::Review;
+use tokio_util::sync::CancellationToken;
+
+use crate::steps;
+
+const PREFETCH: u16 = 32;
+const STORIES_MAX: usize = 200;
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The stores, the broker and the keys.
+#[derive(Clone)]
+pub struct Ports {
+    /// Who may send now.
+    pub ledger: Arc<dyn Ledger>,
+    /// Rows of missing records.
+    pub book: Arc<dyn Book>,
+    /// The review store.
+    pub review: Arc<dyn Review>,
+    /// The dead-letter queue.
+    pub broker: Arc<dyn Broker>,
+    /// Seals what can't be read.
+    pub keyring: Arc<Keyring>,
+    /// Owners by reason's word.
+    pub owners: Arc<BTreeMap<String, String>>,
+}
+
+/// Its settings.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The shards whose `review` index it reads.
+    pub shards: Vec<Shard>,
+    /// How often it looks there.
+    pub tick: Duration,
+}
+
+/// The dead-letter consumer; any number of them may run side by side.
+pub struct DeadLetter {
+    ports: Ports,
+    settings: Settings,
+}
+
+impl DeadLetter {
+    /// One that doesn't run yet.
+    pub fn new(ports: Ports, settings: Settings) -> Self {
+        Self { ports, settings }
+    }
+
+    /// Runs until `stop`. A dropped future leaves nothing half done that another consumer can't finish.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        tokio::join!(self.consume(&stop), self.read_index(&stop));
+    }
+
+    async fn consume(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            match self.ports.broker.consume_dead(PREFETCH).await {
+                Ok(consumer) => self.messages(&*consumer, stop).await,
+                Err(error) => tracing::warn!(role = "deadletter", error_class = "broker", "can't consume: {error}"),
+            }
+            rest(AGAIN, stop).await;
+        }
+    }
+
+    async fn messages(&self, consumer: &dyn Consumer, stop: &CancellationToken) {
+        loop {
+            let delivery = tokio::select! {
+                biased;
+                () = stop.cancelled() => {
+                    let _cancelled = consumer.cancel().await;
+                    return;
+                }
+                delivery = consumer.next() => delivery,
+            };
+            let delivery = match delivery {
+                Ok(Some(delivery)) => delivery,
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(role = "deadletter", error_class = "broker", "{error}");
+                    return;
+                }
+            };
+            while let Err(error) = steps::handle(&self.ports, &delivery).await {
+                tracing::warn!(role = "deadletter", error_class = "store", "a dead letter waits: {error}");
+                rest(AGAIN, stop).await;
+                if stop.is_cancelled() {
+                    return;
+                }
+            }
+            if let Err(error) = consumer.ack(delivery.id).await {
+                tracing::debug!(error_class = "broker", "a dead letter comes again: {error}");
+            }
+        }
+    }
+
+    async fn read_index(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            match self.record_overdue().await {
+                Ok(true) => {}
+                Ok(false) => rest(self.settings.tick, stop).await,
+                Err(error) => {
+                    tracing::warn!(role = "deadletter", error_class = "store", "dead letters wait: {error}");
+                    rest(AGAIN, stop).await;
+                }
+            }
+        }
+    }
+
+    /// One round over all shards; whether more wait.
+    async fn record_overdue(&self) -> Result<bool, CourierError> {
+        let now = self.ports.ledger.now().await?;
+        let mut more = false;
+        for agenda in self.ports.ledger.agenda(&self.settings.shards, now).await? {
+            if !agenda.review {
+                continue;
+            }
+            let records: Vec<Record> =
+                self.ports.ledger.overdue(agenda.shard, Index::Review, now, STORIES_MAX).await?.into_iter().map(|t| t.record).collect();
+            let full = records.len() == STORIES_MAX;
+            let closed = curfew_courier::record_dead_letters(&*self.ports.ledger, &*self.ports.review, records, &self.ports.owners, now).await?;
+            more |= full && closed.closed > 0;
+        }
+        Ok(more)
+    }
+}
+
+async fn rest(time: Duration, stop: &CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = tokio::time::sleep(time) => {}
+    }
+}

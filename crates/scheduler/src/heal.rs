@@ -1,0 +1,108 @@
+//! Heal: overdue watch timers. Deadlines end jobs, ended leases are judged, lost wake-ups are published again into silence only.
+
+use std::time::Duration;
+
+use curfew_courier::CourierError;
+use curfew_domain::Reason;
+use curfew_domain::rung::Rung;
+use curfew_domain::transition::{Event, Index, transition};
+use curfew_domain::{Moment, Record, Shard, State};
+use curfew_ledger::{Swap, Swapped, TimerEntry};
+use curfew_telemetry::metrics::{self, Phase};
+
+use crate::release::publish_then_swap;
+use crate::tick::{Leases, Overdue, Ready, View, overdue};
+use crate::{Ports, Settings};
+
+/// Timers per round.
+const TIMERS_MAX: usize = 256;
+
+/// What a round did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Healed {
+    /// Wake-ups published again.
+    pub republished: usize,
+    /// Whether more may be overdue.
+    pub more: bool,
+}
+
+/// Acts on what is overdue in one shard. `budget`: repetitions allowed elsewhere than into silence.
+pub(crate) async fn step(
+    ports: &Ports,
+    settings: &Settings,
+    shard: Shard,
+    leases: Leases,
+    budget: usize,
+    room: usize,
+) -> Result<Healed, CourierError> {
+    let now = ports.ledger.now().await?;
+    let timers = ports.ledger.overdue(shard, Index::Watch, now, TIMERS_MAX).await?;
+    let more = timers.len() == TIMERS_MAX;
+    let ready = ready(ports, shard, &timers).await;
+    let view = View { now, leases, ready, claim_grace: settings.claim_grace };
+    let allowed = if ready == Ready::Silent { room.max(1) } else { budget };
+    let mut repeat = Vec::new();
+    let mut swaps = Vec::new();
+    let mut postpone = Vec::new();
+    for TimerEntry { record, postponed, .. } in timers {
+        match overdue(&record, postponed, view) {
+            Overdue::Deadline => swaps.extend(swap(&record, &Event::DeadlineReached, now)),
+            Overdue::LeaseOver => swaps.extend(lease_over(ports, &record, now)),
+            Overdue::Republish if repeat.len() < allowed => repeat.push((Rung::Now, record)),
+            Overdue::Republish => postpone.push((record.key.clone(), record.version, now.plus(Duration::from_secs(1)).min(record.deadline_at))),
+            Overdue::Postpone(at) => postpone.push((record.key.clone(), record.version, at)),
+        }
+    }
+    ports.ledger.postpone(postpone).await?;
+    carry_out(ports, swaps).await?;
+    let republished = publish_then_swap(ports, settings, shard, repeat, now).await?;
+    for _ in 0..republished {
+        metrics::republished();
+    }
+    Ok(Healed { republished, more })
+}
+
+/// Only a queued job's silence needs the broker's answer.
+async fn ready(ports: &Ports, shard: Shard, timers: &[TimerEntry]) -> Ready {
+    if !timers.iter().any(|t| t.record.state == State::Queued) {
+        return Ready::Backlog;
+    }
+    if !ports.broker.is_open() {
+        return Ready::Away;
+    }
+    match ports.broker.ready_state(shard).await {
+        Ok(state) if state.ready == 0 => Ready::Silent,
+        Ok(_backlog) => Ready::Backlog,
+        Err(_away) => Ready::Away,
+    }
+}
+
+fn swap(record: &Record, event: &Event<'_>, now: Moment) -> Option<(State, Swap)> {
+    transition(record, event, now).ok().map(|change| (record.state, Swap::of(record, change)))
+}
+
+fn lease_over(ports: &Ports, record: &Record, now: Moment) -> Option<(State, Swap)> {
+    let rules = ports.rulebook.rules(record, rand::random());
+    swap(record, &Event::LeaseOver { rules }, now)
+}
+
+async fn carry_out(ports: &Ports, swaps: Vec<(State, Swap)>) -> Result<(), CourierError> {
+    let made: Vec<_> = swaps.iter().map(|(from, s)| (*from, s.change.record.clone())).collect();
+    let answers = ports.ledger.swap_all(swaps.into_iter().map(|(_, s)| s).collect()).await?;
+    for ((from, record), answer) in made.into_iter().zip(answers) {
+        if matches!(answer, Swapped::Swapped) {
+            tell(from, &record);
+        }
+    }
+    Ok(())
+}
+
+fn tell(from: State, record: &Record) {
+    if matches!(from, State::Claimed | State::Handoff) && record.reason != Some(Reason::BusinessDeadlineReached) {
+        metrics::lease_expired(if from == State::Handoff { Phase::Handoff } else { Phase::Claimed });
+        tracing::warn!(job_id = %record.id, key = %record.key, shard = %record.shard, from = %from, to = %record.state, reason = record.reason.map(Reason::word), "a lease ended without a verdict");
+    }
+    if record.state == State::DeadLetter {
+        metrics::dead_letter(record.reason.unwrap_or(Reason::BusinessDeadlineReached));
+    }
+}

@@ -1,0 +1,152 @@
+//! Release: heads of lines become wake-ups. Publish, await the confirm, then swap to `queued`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use curfew_broker::{BrokerError, Published};
+use curfew_courier::{CourierError, held, in_force};
+use curfew_domain::form::FORMAT;
+use curfew_domain::rung::Rung;
+use curfew_domain::transition::{Counter, Event, transition};
+use curfew_domain::wake_up::WakeUp;
+use curfew_domain::{Key, Moment, Record, Shard};
+use curfew_ledger::{Hold, Holds, LineEntry, Swap, Swapped};
+
+use crate::tick::{Place, place};
+use crate::{Ports, Settings};
+
+/// Heads per round.
+const HEADS_MAX: usize = 512;
+/// Heads of one tenant per round, so that a round serves several.
+const HEADS_PER_TENANT: usize = 256;
+/// How soon a held head is looked at again.
+const HELD_LOOK: Duration = Duration::from_secs(10);
+/// How soon a refused publish is tried again.
+const REFUSED_LOOK: Duration = Duration::from_secs(1);
+
+/// What a round did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Released {
+    /// Now queued.
+    pub queued: usize,
+    /// Whether more heads may be waiting.
+    pub more: bool,
+}
+
+/// Releases what is due in one shard, as far as `room` goes.
+pub(crate) async fn step(ports: &Ports, settings: &Settings, shard: Shard, holds: &Holds, room: usize) -> Result<Released, CourierError> {
+    let now = ports.ledger.now().await?;
+    let shard_held = [Hold::Fleet, Hold::Shard(shard.0)].iter().any(|place| in_force(holds, place, now).is_some());
+    if room == 0 || shard_held || !ports.broker.is_open() {
+        return Ok(Released::default());
+    }
+    let skip: Vec<String> = holds
+        .iter()
+        .filter_map(|(place, (_, until))| match place {
+            Hold::Tenant(tenant) if until.is_none_or(|until| now < until) => Some(tenant.clone()),
+            Hold::Tenant(_) | Hold::Transport(_) | Hold::Shard(_) | Hold::Fleet => None,
+        })
+        .collect();
+    let heads = ports.ledger.lines(shard, now, HEADS_PER_TENANT.min(room), HEADS_MAX.min(room), &skip).await?;
+    let more = heads.len() >= HEADS_MAX.min(room);
+    let heads = within_tenants(ports, settings, shard, heads).await?;
+    let (publish, moves) = sort(heads, holds, settings, now);
+    ports.ledger.move_in_line(moves).await?;
+    let queued = publish_then_swap(ports, settings, shard, publish, now).await?;
+    Ok(Released { queued, more })
+}
+
+/// Leaves out what a tenant's credit or its jobs in flight forbid. Such heads keep their place: their tenant alone waits.
+async fn within_tenants(ports: &Ports, settings: &Settings, shard: Shard, heads: Vec<LineEntry>) -> Result<Vec<LineEntry>, CourierError> {
+    let mut room: BTreeMap<String, u64> = BTreeMap::new();
+    for head in &heads {
+        let tenant = head.record.tenant();
+        if room.contains_key(tenant) {
+            continue;
+        }
+        let limits = settings.limits(tenant);
+        let (Some(credit), in_flight) = (limits.credit.or(limits.max_in_flight.map(|n| n * 4)), limits.max_in_flight) else { continue };
+        let counts = ports.ledger.counts(shard, &[Counter::TenantQueued(tenant.to_owned()), Counter::TenantInFlight(tenant.to_owned())]).await?;
+        let [queued, flying] = counts[..] else { continue };
+        let free = if in_flight.is_some_and(|max| flying >= max) { 0 } else { credit.saturating_sub(queued) };
+        room.insert(tenant.to_owned(), free);
+    }
+    Ok(heads
+        .into_iter()
+        .filter(|head| match room.get_mut(head.record.tenant()) {
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+            None => true,
+        })
+        .collect())
+}
+
+type Moves = Vec<(Key, u64, Moment)>;
+
+fn sort(heads: Vec<LineEntry>, holds: &Holds, settings: &Settings, now: Moment) -> (Vec<(Rung, Record)>, Moves) {
+    let mut publish = Vec::with_capacity(heads.len());
+    let mut moves = Vec::new();
+    for LineEntry { record, .. } in heads {
+        if let Some((_, until)) = held(holds, &record, now) {
+            let look = until.unwrap_or(now.plus(HELD_LOOK)).min(now.plus(HELD_LOOK));
+            moves.push((record.key.clone(), record.version, look));
+            continue;
+        }
+        match place(record.due(), now, settings.tick, settings.horizon) {
+            Place::Publish(rung) => publish.push((rung, record)),
+            Place::MoveTo(at) => moves.push((record.key.clone(), record.version, at)),
+        }
+    }
+    (publish, moves)
+}
+
+/// Publishes wake-ups for version + 1, then swaps what the broker confirmed, or didn't answer for. A refused one keeps its state.
+pub(crate) async fn publish_then_swap(
+    ports: &Ports,
+    settings: &Settings,
+    shard: Shard,
+    publish: Vec<(Rung, Record)>,
+    now: Moment,
+) -> Result<usize, CourierError> {
+    if publish.is_empty() {
+        return Ok(0);
+    }
+    let messages = publish.iter().map(|(rung, record)| (*rung, wake_up(record).encode())).collect();
+    let answers = match ports.broker.publish(shard, messages).await {
+        Ok(answers) => answers,
+        Err(BrokerError::Unreachable(_) | BrokerError::Blocked(_)) => return Ok(0),
+        Err(other) => {
+            tracing::warn!(error_class = "broker", shard = %shard, "a publish failed: {other}");
+            return Ok(0);
+        }
+    };
+    let mut swaps = Vec::with_capacity(publish.len());
+    let mut moves = Vec::new();
+    for ((_, record), answer) in publish.iter().zip(answers) {
+        match answer {
+            Published::Confirmed | Published::Unanswered => {
+                if let Ok(change) = transition(record, &Event::Release { claim_grace: settings.claim_grace }, now) {
+                    swaps.push(Swap::of(record, change));
+                }
+            }
+            Published::Refused => moves.push((record.key.clone(), record.version, now.plus(REFUSED_LOOK))),
+        }
+    }
+    ports.ledger.move_in_line(moves).await?;
+    let answers = ports.ledger.swap_all(swaps).await?;
+    Ok(answers.iter().filter(|a| matches!(a, Swapped::Swapped)).count())
+}
+
+fn wake_up(record: &Record) -> WakeUp {
+    WakeUp {
+        format: FORMAT,
+        shard: record.shard,
+        key: record.key.clone(),
+        generation: record.generation,
+        version: record.version + 1,
+        due_ms: record.due().as_millis(),
+    }
+}

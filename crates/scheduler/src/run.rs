@@ -1,0 +1,234 @@
+//! The scheduler's loops: one for staging, one for each shard's lines and timers, one for settling, one for housekeeping.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use curfew_courier::CourierError;
+use curfew_domain::Shard;
+use curfew_domain::State;
+use curfew_domain::transition::Counter;
+use curfew_telemetry::metrics;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::credit::Drain;
+use crate::stage::Step;
+use crate::tick::Leases;
+use crate::{Ports, Settings, heal, housekeeping, release, settle, stage};
+
+/// Tombstones, holds and suppressions.
+const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(2);
+/// Open verbs.
+const VERBS_EVERY: Duration = Duration::from_secs(1);
+/// Heartbeats.
+const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// The auditor.
+const AUDIT_EVERY: Duration = Duration::from_secs(600);
+/// Repetitions per second elsewhere than into silence, at least.
+const BUDGET_PER_S: usize = 100;
+
+/// A scheduler: any number of them may run side by side.
+pub struct Scheduler {
+    ports: Ports,
+    settings: Settings,
+    nudge: Arc<Notify>,
+    answering: Mutex<Option<Instant>>,
+    drains: Mutex<BTreeMap<Shard, Drain>>,
+    tally: Arc<Tally>,
+}
+
+/// What it did since its start; for `fleet status`, and for a test that waits.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Jobs released.
+    pub released: AtomicU64,
+    /// Wake-ups published again.
+    pub republished: AtomicU64,
+    /// Rounds of the main loop.
+    pub ticks: AtomicU64,
+}
+
+impl Scheduler {
+    /// A scheduler that doesn't run yet. `nudge`: somebody accepted a job that is due, stage at once.
+    pub fn new(ports: Ports, settings: Settings, nudge: Arc<Notify>) -> Self {
+        Self { ports, settings, nudge, answering: Mutex::new(None), drains: Mutex::new(BTreeMap::new()), tally: Arc::default() }
+    }
+
+    /// What it did since its start.
+    pub fn tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.tally)
+    }
+
+    /// Runs until `stop`; then finishes the round in hand. A dropped future leaves nothing half done that another scheduler can't finish.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        tokio::join!(self.stage_loop(&stop), self.tick_loop(&stop), self.settle_loop(&stop), self.now_and_then(&stop));
+    }
+
+    async fn stage_loop(&self, stop: &CancellationToken) {
+        let mut ticks = ticks(self.settings.tick);
+        while next(&mut ticks, &self.nudge, stop).await {
+            loop {
+                match stage::step(&self.ports, &self.settings).await {
+                    Ok(Step::More) if !stop.is_cancelled() => {}
+                    Ok(Step::Full) => {
+                        tracing::warn!("the ledger holds max_live_bytes: staging waits");
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                        break;
+                    }
+                    Ok(Step::More | Step::Idle) => break,
+                    Err(error) => {
+                        failed("stage", &error).await;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn tick_loop(&self, stop: &CancellationToken) {
+        let mut ticks = ticks(self.settings.tick);
+        let unheard = Notify::new();
+        while next(&mut ticks, &unheard, stop).await {
+            loop {
+                match self.tick().await {
+                    Ok(true) if !stop.is_cancelled() => {}
+                    Ok(_done) => break,
+                    Err(error) => {
+                        *self.answering.lock().await = None;
+                        failed("tick", &error).await;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// One round over all shards; whether there is more to do at once.
+    async fn tick(&self) -> Result<bool, CourierError> {
+        let now = self.ports.ledger.now().await?;
+        let holds = self.ports.ledger.holds().await?;
+        let leases = self.leases().await;
+        let ahead = now.plus(self.settings.tick / 2);
+        let mut more = false;
+        for agenda in self.ports.ledger.agenda(&self.settings.shards, ahead).await? {
+            if agenda.lines || agenda.watch {
+                more |= self.shard(agenda.shard, &holds, leases).await?;
+            }
+        }
+        self.tally.ticks.fetch_add(1, Ordering::Relaxed);
+        metrics::scheduler_ticked(now.as_millis() as f64 / 1000.0);
+        Ok(more)
+    }
+
+    async fn shard(&self, shard: Shard, holds: &curfew_ledger::Holds, leases: Leases) -> Result<bool, CourierError> {
+        let queued = self.ports.ledger.counts(shard, &[Counter::State(State::Queued)]).await?.first().copied().unwrap_or(0);
+        let room = self.drains.lock().await.entry(shard).or_insert_with(|| Drain::new(Instant::now())).room(
+            queued,
+            self.settings.concurrency,
+            Instant::now(),
+        );
+        let healed = heal::step(&self.ports, &self.settings, shard, leases, self.budget(), room).await?;
+        let released = release::step(&self.ports, &self.settings, shard, holds, room).await?;
+        if let Some(drain) = self.drains.lock().await.get_mut(&shard) {
+            drain.released(released.queued as u64);
+        }
+        self.tally.released.fetch_add(released.queued as u64, Ordering::Relaxed);
+        self.tally.republished.fetch_add(healed.republished as u64, Ordering::Relaxed);
+        Ok(healed.more || released.more && released.queued > 0)
+    }
+
+    fn budget(&self) -> usize {
+        let per_tick = |per_s: usize| (per_s as f64 * self.settings.tick.as_secs_f64()).ceil() as usize;
+        per_tick(BUDGET_PER_S).max(1)
+    }
+
+    /// After an outage, or at the start, leases rest until the ledger has answered for half a lease.
+    async fn leases(&self) -> Leases {
+        if self.ports.ledger.leases_die_with_process() {
+            return Leases::Trusted;
+        }
+        let since = *self.answering.lock().await.get_or_insert_with(Instant::now);
+        if since.elapsed() >= self.settings.lease / 2 { Leases::Trusted } else { Leases::Resting }
+    }
+
+    async fn settle_loop(&self, stop: &CancellationToken) {
+        let mut ticks = ticks(self.settings.tick);
+        let unheard = Notify::new();
+        while next(&mut ticks, &unheard, stop).await {
+            loop {
+                match self.settle_all().await {
+                    Ok(true) if !stop.is_cancelled() => {}
+                    Ok(_done) => break,
+                    Err(error) => {
+                        failed("settle", &error).await;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn settle_all(&self) -> Result<bool, CourierError> {
+        let now = self.ports.ledger.now().await?;
+        let mut more = false;
+        for agenda in self.ports.ledger.agenda(&self.settings.shards, now).await? {
+            if agenda.settle {
+                more |= settle::step(&self.ports, agenda.shard).await?;
+            }
+        }
+        Ok(more)
+    }
+
+    async fn now_and_then(&self, stop: &CancellationToken) {
+        tokio::join!(
+            every(VERBS_EVERY, stop, "verbs", || async { housekeeping::verbs(&self.ports).await.map(drop) }),
+            every(HOUSEKEEPING_EVERY, stop, "copy", || async { housekeeping::copy(&self.ports).await }),
+            every(HOUSEKEEPING_EVERY, stop, "expire", || async { housekeeping::expire(&self.ports).await.map(drop) }),
+            every(BEAT_EVERY, stop, "beat", || async { housekeeping::beat(&self.ports).await }),
+            every(AUDIT_EVERY, stop, "audit", || async { self.audit().await }),
+        );
+    }
+
+    async fn audit(&self) -> Result<(), CourierError> {
+        let audited = crate::audit(&self.ports, &self.settings).await?;
+        for finding in &audited.findings {
+            tracing::error!(key = %finding.key, "the auditor found: {}", finding.seen);
+        }
+        Ok(())
+    }
+}
+
+fn ticks(every: Duration) -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// The next round; false once stopped.
+async fn next(ticks: &mut tokio::time::Interval, nudge: &Notify, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => false,
+        () = nudge.notified() => true,
+        _ = ticks.tick() => true,
+    }
+}
+
+async fn every<F: AsyncFn() -> Result<(), CourierError>>(period: Duration, stop: &CancellationToken, what: &'static str, work: F) {
+    let mut ticks = ticks(period);
+    let unheard = Notify::new();
+    while next(&mut ticks, &unheard, stop).await {
+        if let Err(error) = work().await {
+            failed(what, &error).await;
+        }
+    }
+}
+
+/// A round that failed is begun anew; the errand stays overdue meanwhile.
+async fn failed(what: &'static str, error: &CourierError) {
+    tracing::warn!(role = "scheduler", error_class = "store", "{what}: {error}");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+}

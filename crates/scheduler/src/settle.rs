@@ -1,0 +1,25 @@
+//! Settle: what ended as sent, cancelled or suppressed is told to the book, then closed.
+
+use curfew_courier::CourierError;
+use curfew_domain::transition::Index;
+use curfew_domain::{Reason, Record, Shard, State};
+use curfew_telemetry::metrics;
+
+use crate::Ports;
+
+/// Stories per round and shard.
+const STORIES_MAX: usize = 200;
+
+/// One round in one shard; whether more wait.
+pub(crate) async fn step(ports: &Ports, shard: Shard) -> Result<bool, CourierError> {
+    let now = ports.ledger.now().await?;
+    let records: Vec<Record> = ports.ledger.overdue(shard, Index::Settle, now, STORIES_MAX).await?.into_iter().map(|t| t.record).collect();
+    let more = records.len() == STORIES_MAX;
+    let ended: Vec<_> = records.iter().map(|r| (r.state, r.reason, r.deadline_at, r.receipt.as_ref().map(|receipt| receipt.at))).collect();
+    let closed = curfew_courier::settle(&*ports.ledger, &*ports.book, records, now).await?;
+    for (state, reason, deadline_at, accepted_at) in ended {
+        metrics::job_settled(state.word(), reason.unwrap_or(Reason::Accepted));
+        metrics::deadline_outcome(state == State::Sent && accepted_at.is_some_and(|at| at < deadline_at));
+    }
+    Ok(more && closed.closed > 0)
+}

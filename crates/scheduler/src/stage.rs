@@ -1,0 +1,38 @@
+//! Stage: planned rows whose release is inside the staging window become records.
+
+use curfew_book::Planned;
+use curfew_courier::CourierError;
+
+use crate::{Ports, Settings};
+
+/// Rows per round; the book's bulk transactions take 500.
+const ROWS_MAX: u32 = 500;
+/// What a live record weighs with its letter, for `max_live_bytes`, until the ledger can say better.
+const LIVE_BYTES_EACH: u64 = 4 * 1024;
+
+/// One round; the number of rows read. A full round asks for the next at once.
+pub(crate) async fn step(ports: &Ports, settings: &Settings) -> Result<Step, CourierError> {
+    let read_at = ports.ledger.now().await?;
+    let rows: Vec<Planned> = ports.book.plan(&settings.shards, read_at.plus(settings.staging_window), ROWS_MAX).await?;
+    if rows.is_empty() {
+        return Ok(Step::Idle);
+    }
+    let live: u64 = ports.ledger.live_by_state().await?.values().sum();
+    if live.saturating_mul(LIVE_BYTES_EACH) >= settings.max_live_bytes {
+        return Ok(Step::Full);
+    }
+    let count = rows.len();
+    let staged = curfew_courier::stage(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, rows, read_at).await?;
+    Ok(if count == ROWS_MAX as usize && staged.created + staged.found > 0 { Step::More } else { Step::Idle })
+}
+
+/// What a round asks of its loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Nothing more now.
+    Idle,
+    /// Go on at once.
+    More,
+    /// The ledger holds as much as it may.
+    Full,
+}

@@ -1,0 +1,143 @@
+//! What is due, and what to do about it: pure, so that every case can be asked by a test.
+
+use std::time::Duration;
+
+use curfew_domain::rung::Rung;
+use curfew_domain::{Moment, Record, State};
+
+/// What to do with a head of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Publish to this rung now: it arrives at its moment, at most a tick late, never early.
+    Publish(Rung),
+    /// Not yet: its place in line moves to this moment.
+    MoveTo(Moment),
+}
+
+/// Where a job that is due at `due` goes at `now`.
+///
+/// The rung that arrives in `[due, due + tick]` is taken; where none does, the job waits for the next lower rung's moment.
+pub fn place(due: Moment, now: Moment, tick: Duration, horizon: Duration) -> Place {
+    let left = due.since(now);
+    if left.is_zero() {
+        return Place::Publish(Rung::Now);
+    }
+    let rung = Rung::fitting(left + tick, horizon);
+    if rung != Rung::Now && rung.delay() >= left {
+        return Place::Publish(rung);
+    }
+    Place::MoveTo(due.minus(Rung::fitting(left, horizon).delay()))
+}
+
+/// What to do about an overdue watch timer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overdue {
+    /// The deadline: it ends.
+    Deadline,
+    /// The lease is over.
+    LeaseOver,
+    /// Publish its wake-up again.
+    Republish,
+    /// It can't be acted on now: look again then.
+    Postpone(Moment),
+}
+
+/// What a healer knows besides the record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View {
+    /// The ledger's now.
+    pub now: Moment,
+    /// Whether leases may be acted on.
+    pub leases: Leases,
+    /// What the ready queue says.
+    pub ready: Ready,
+    /// The claim grace.
+    pub claim_grace: Duration,
+}
+
+/// Whether leases may be acted on: not before the ledger has answered for half a lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Leases {
+    /// They may.
+    Trusted,
+    /// Workers renew and report first.
+    Resting,
+}
+
+/// Whether a repetition is for silence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ready {
+    /// Reachable, and nothing waits there: what is overdue was lost.
+    Silent,
+    /// Reachable, with a backlog: what is overdue most likely waits in it.
+    Backlog,
+    /// Not reachable, or blocked.
+    Away,
+}
+
+/// Postponements after which a job in a backlog is published again, within the budget.
+const PATIENCE: u32 = 3;
+
+/// What to do about an overdue timer of a record that was postponed so often already.
+pub fn overdue(record: &Record, postponed: u32, view: View) -> Overdue {
+    let waits = matches!(record.state, State::Scheduled | State::Queued | State::Claimed);
+    if waits && view.now >= record.deadline_at {
+        return Overdue::Deadline;
+    }
+    match record.state {
+        State::Claimed | State::Handoff => match (record.lease_until, view.leases) {
+            (Some(until), _) if view.now < until => Overdue::Postpone(until),
+            (_, Leases::Trusted) => Overdue::LeaseOver,
+            (_, Leases::Resting) => Overdue::Postpone(view.now.plus(Duration::from_secs(1))),
+        },
+        State::Queued => match view.ready {
+            Ready::Silent => Overdue::Republish,
+            Ready::Backlog if postponed >= PATIENCE => Overdue::Republish,
+            Ready::Backlog | Ready::Away => Overdue::Postpone(later(record, postponed, view)),
+        },
+        State::Scheduled | State::Sent | State::DeadLetter | State::Cancelled | State::Suppressed => {
+            Overdue::Postpone(record.deadline_at.max(view.now.plus(view.claim_grace)))
+        }
+    }
+}
+
+/// Doubling, spread by the key so that a crowd doesn't come back as one, never past the deadline.
+fn later(record: &Record, postponed: u32, view: View) -> Moment {
+    let wait = view.claim_grace * 2_u32.saturating_pow(postponed.min(6));
+    let spread = record.key.as_str().bytes().fold(0_u64, |h, b| h.wrapping_mul(31).wrapping_add(u64::from(b))) % 256;
+    view.now.plus(wait + wait.mul_f64(spread as f64 / 1024.0)).min(record.deadline_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(100);
+    const HORIZON: Duration = Duration::from_secs(32);
+
+    fn at(left_ms: i64) -> Place {
+        place(Moment::from_millis(left_ms), Moment::from_millis(0), TICK, HORIZON)
+    }
+
+    #[test]
+    fn a_head_of_a_line_goes_to_the_rung_that_arrives_at_its_moment() {
+        assert_eq!(at(0), Place::Publish(Rung::Now));
+        assert_eq!(at(-5_000), Place::Publish(Rung::Now));
+        assert_eq!(at(32_000), Place::Publish(Rung::Delay(5)));
+        assert_eq!(at(31_950), Place::Publish(Rung::Delay(5)), "met within a tick of its line time");
+        assert_eq!(at(31_800), Place::MoveTo(Moment::from_millis(15_800)), "met later it takes the next lower rung");
+        assert_eq!(at(950), Place::Publish(Rung::Delay(0)));
+        assert_eq!(at(500), Place::MoveTo(Moment::from_millis(500)), "under a second it waits for its moment");
+        assert_eq!(at(100_000), Place::MoveTo(Moment::from_millis(68_000)));
+    }
+
+    #[test]
+    fn nothing_ever_arrives_early_nor_more_than_a_tick_late() {
+        for left_ms in 0..70_000_i64 {
+            if let Place::Publish(rung) = at(left_ms) {
+                let arrives = i64::try_from(rung.delay().as_millis()).expect("small");
+                assert!(arrives >= left_ms && arrives <= left_ms + 100, "{left_ms} ms left: arrives after {arrives} ms");
+            }
+        }
+    }
+}

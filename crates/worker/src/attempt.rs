@@ -1,0 +1,222 @@
+//! One attempt on a claimed job: pack, prepare, intent, last look, handoff, verdict.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use curfew_domain::limits::LAST_LOOK_MARGIN;
+use curfew_domain::outcome::{Outcome, Stage};
+use curfew_domain::sealed::Sealed;
+use curfew_domain::transition::{Event, Refusal, transition};
+use curfew_domain::{Key, Moment, OutcomeClass, Record, State, Token};
+use curfew_ledger::{Swap, Swapped};
+use curfew_telemetry::metrics;
+use curfew_transport::{Bounds, HandOff, HandOffProgress, LastLook, Look, Prepared};
+
+use crate::clock::LedgerClock;
+use crate::lane::Lane;
+use crate::lease::{Driven, GoodUntil, Leased, OnLoss};
+use crate::parcel::{Packed, pack};
+use crate::pause::{Pauses, Point};
+use crate::run::Worker;
+use crate::verdicts::Known;
+
+/// How an attempt ended, for the delivery that it belongs to.
+pub(crate) enum Ended {
+    /// Nothing was handed over; this is what the record must be told.
+    Before(Outcome, Vec<String>),
+    /// A token's verdict.
+    Handed(Token, Known),
+    /// The lease was lost, or the intent refused: the ledger's timer or an operator has it.
+    Fenced,
+    /// A drain asks for the job back before its intent.
+    GivenBack,
+}
+
+/// What is known of a delivery from outside, for the one that finds it panicked.
+#[derive(Clone, Default)]
+pub(crate) struct Progress(Arc<Mutex<Seen>>);
+
+#[derive(Clone, Default)]
+pub(crate) enum Seen {
+    /// Nothing is claimed.
+    #[default]
+    Unclaimed,
+    /// Claimed in this version.
+    Claimed(Box<Record>),
+    /// In handoff under this token.
+    Handoff(Box<Record>, Token, HandOffProgress),
+    /// Its verdict is being reported.
+    Reported,
+}
+
+impl Progress {
+    pub(crate) fn set(&self, seen: Seen) {
+        *self.0.lock().expect("no holder panics") = seen;
+    }
+
+    pub(crate) fn get(&self) -> Seen {
+        self.0.lock().expect("no holder panics").clone()
+    }
+}
+
+/// Runs the attempt. The job is claimed in `leased`.
+pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, letter: &Sealed, progress: &Progress) -> Ended {
+    let ports = &worker.ports;
+    ports.pauses.at(Point::AfterClaim, &leased.record.key).await;
+    let record = leased.record.clone();
+    let deadline = tokio::time::Instant::from_std(worker.clock.instant_of(record.deadline_at));
+    let step = async {
+        let packed = pack(&record, letter, &lane.settings, &ports.keyring, &ports.artifacts).await?;
+        let prepared = lane.transport.prepare(&packed.parcel, &Bounds { deadline }).await.map_err(|outcome| (outcome, packed.pins.clone()))?;
+        Ok::<(Packed, Box<dyn Prepared>), Failed>((packed, prepared))
+    };
+    let ready = tokio::select! {
+        driven = leased.drive(|| worker.clock.now(), OnLoss::Drop, step) => driven,
+        () = worker.give_back.cancelled() => return Ended::GivenBack,
+    };
+    let (packed, prepared) = match ready {
+        Driven::Done(Ok(ready)) => ready,
+        Driven::Done(Err(Failed { outcome, pins })) => return Ended::Before(outcome, pins),
+        Driven::Lost => return Ended::Fenced,
+    };
+    ports.pauses.at(Point::BeforeIntent, &record.key).await;
+    let token = Token(uuid::Uuid::new_v4());
+    match intent(worker, leased, token, &packed.pins).await {
+        Intent::Written => {}
+        Intent::Fenced => {
+            prepared.abandon().await;
+            return Ended::Fenced;
+        }
+        Intent::Unanswered => {
+            prepared.abandon().await;
+            return unanswered(worker, &record, token).await;
+        }
+    }
+    progress.set(Seen::Handoff(Box::new(leased.record.clone()), token, prepared.stage()));
+    ports.pauses.at(Point::AfterIntent, &record.key).await;
+    let known = hand_off(worker, leased, prepared).await;
+    Ended::Handed(token, known)
+}
+
+struct Failed {
+    outcome: Outcome,
+    pins: Vec<String>,
+}
+
+impl From<Outcome> for Failed {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, pins: Vec::new() }
+    }
+}
+
+impl From<(Outcome, Vec<String>)> for Failed {
+    fn from((outcome, pins): (Outcome, Vec<String>)) -> Self {
+        Self { outcome, pins }
+    }
+}
+
+enum Intent {
+    Written,
+    /// Nothing may be handed over, and nothing stands under the token.
+    Fenced,
+    /// It may stand.
+    Unanswered,
+}
+
+/// Writes the intent, on the disk before it is answered.
+async fn intent(worker: &Worker, leased: &mut Leased, token: Token, pins: &[String]) -> Intent {
+    for _ in 0..INTENT_TRIES {
+        let asked = Instant::now();
+        let event = Event::Intent { worker: worker.id, token, lease: worker.settings.lease, pins: pins.to_vec() };
+        let change = match transition(&leased.record, &event, worker.clock.now()) {
+            Ok(change) => change,
+            Err(refusal) => {
+                refused(&leased.record, refusal);
+                return Intent::Fenced;
+            }
+        };
+        let next = change.record.clone();
+        match worker.ports.ledger.swap(Swap::of(&leased.record, change).on_disk()).await {
+            Ok(Swapped::Swapped) => {
+                leased.moved_to(next, asked);
+                return Intent::Written;
+            }
+            Ok(Swapped::Conflict(standing)) if standing.state == State::Handoff && standing.token == Some(token) => {
+                leased.moved_to(*standing, asked);
+                return Intent::Written;
+            }
+            Ok(Swapped::Conflict(standing)) if leased.is_our_lost_reply(&standing) => leased.record = *standing,
+            Ok(Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full) => return Intent::Fenced,
+            Err(_unanswered) => return Intent::Unanswered,
+        }
+    }
+    Intent::Fenced
+}
+
+/// The intent may stand, and nothing was handed over under it: that is a verdict, once the ledger answers again.
+async fn unanswered(worker: &Worker, record: &Record, token: Token) -> Ended {
+    while !worker.kill.is_cancelled() {
+        match worker.ports.ledger.records(std::slice::from_ref(&record.key)).await {
+            Ok(found) if found.first().and_then(Option::as_ref).is_some_and(|r| r.token == Some(token)) => {
+                let outcome = Outcome::new(
+                    OutcomeClass::Transient,
+                    Stage::Content,
+                    "intent-unanswered",
+                    "the ledger didn't answer the intent; nothing was handed over",
+                );
+                return Ended::Handed(token, Known::NotAccepted(outcome));
+            }
+            Ok(_no_intent) => return Ended::Fenced,
+            Err(_unanswered) => tokio::time::sleep(INTENT_AGAIN).await,
+        }
+    }
+    Ended::Fenced
+}
+
+const INTENT_TRIES: u32 = 4;
+const INTENT_AGAIN: Duration = Duration::from_millis(250);
+
+fn refused(record: &Record, refusal: Refusal) {
+    tracing::warn!(job_id = %record.id, key = %record.key, "the intent is refused: {refusal}");
+}
+
+/// Hands over under a renewed lease; a lost lease doesn't end it, for its verdict is wanted all the same. Nothing is sent then: the last
+/// look sees the lease.
+async fn hand_off(worker: &Worker, leased: &mut Leased, prepared: Box<dyn Prepared>) -> Known {
+    let mut look = WorkersLook {
+        clock: &worker.clock,
+        deadline_at: leased.record.deadline_at,
+        good_until: Arc::clone(&leased.good_until),
+        pauses: &*worker.ports.pauses,
+        key: leased.record.key.clone(),
+    };
+    let began = Instant::now();
+    let handed = leased.drive(|| worker.clock.now(), OnLoss::GoOn, async move { prepared.hand_off(&mut look).await }).await;
+    metrics::handoff(began.elapsed());
+    match handed {
+        Driven::Done(HandOff::Accepted(acceptance)) => Known::Accepted(acceptance.receipt(worker.clock.now())),
+        Driven::Done(HandOff::NotAccepted(outcome)) => Known::NotAccepted(outcome),
+        Driven::Done(HandOff::Unknown(outcome)) => Known::Unknown(outcome),
+        Driven::Lost => Known::Unknown(Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "handoff-dropped", "the handoff was dropped")),
+    }
+}
+
+/// The last look: deadline not reached by the ledger's time, lease good for 5 s more by our own clock.
+struct WorkersLook<'a> {
+    clock: &'a LedgerClock,
+    deadline_at: Moment,
+    good_until: Arc<GoodUntil>,
+    pauses: &'a dyn Pauses,
+    key: Key,
+}
+
+#[async_trait]
+impl LastLook for WorkersLook<'_> {
+    async fn look(&mut self) -> Look {
+        self.pauses.at(Point::LastLook, &self.key).await;
+        let in_time = self.clock.now() < self.deadline_at;
+        let leased = Instant::now() + LAST_LOOK_MARGIN <= self.good_until.get();
+        if in_time && leased { Look::Go } else { Look::Stop }
+    }
+}
