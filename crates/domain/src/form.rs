@@ -10,6 +10,9 @@ pub const FORMAT: u16 = 1;
 /// The oldest format this build reads.
 pub const FORMAT_OLDEST: u16 = 0;
 
+/// How deep a field that we don't know may nest; deeper bytes are malformed, for a reader's stack has an end.
+const DEPTH_MAX: usize = 64;
+
 /// Why bytes can't be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -34,7 +37,11 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormError> {
     match peek_format(bytes) {
         Some(n) if n > FORMAT => Err(FormError::Newer(n)),
-        Some(_readable) => rmp_serde::from_slice(bytes).map_err(|_misfit| FormError::Malformed),
+        Some(_readable) => {
+            let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
+            reader.set_max_depth(DEPTH_MAX);
+            T::deserialize(&mut reader).map_err(|_misfit| FormError::Malformed)
+        }
         None => Err(FormError::Malformed),
     }
 }

@@ -27,12 +27,18 @@ pub struct HistoryEntry {
     pub detail: String,
 }
 
+/// The moment, attempt and generation at their longest, and the lengths in front of the texts.
+const NUMBERS_BYTES_MAX: usize = 28;
+/// What an actor's name may take of an entry.
+const ACTOR_BYTES_MAX: usize = 40;
+
 impl HistoryEntry {
-    /// Cuts the detail so that the whole entry keeps its bound.
+    /// Cuts the detail so that the whole entry keeps its bound, field names not counted.
     pub fn bounded(mut self) -> Self {
-        let rest = HISTORY_ENTRY_BYTES_MAX.saturating_sub(40 + self.actor.len().min(40));
-        cut(&mut self.actor, 40);
-        cut(&mut self.detail, rest);
+        let words = self.from.map_or(0, |s| s.word().len()) + self.to.word().len() + self.reason.map_or(0, |r| r.word().len());
+        let rest = HISTORY_ENTRY_BYTES_MAX.saturating_sub(NUMBERS_BYTES_MAX + words);
+        cut(&mut self.actor, ACTOR_BYTES_MAX.min(rest));
+        cut(&mut self.detail, rest - self.actor.len());
         self
     }
 }
@@ -52,7 +58,10 @@ pub fn fold(mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
     }
     let keep_first = HISTORY_ENTRIES_MAX / 2;
     let surplus = entries.len() - HISTORY_ENTRIES_MAX + 1;
-    let before: usize = entries[keep_first..keep_first + surplus].iter().map(|e| e.detail.strip_prefix("folded ").and_then(|n| n.parse().ok()).unwrap_or(1_usize)).sum();
+    let before: usize = entries[keep_first..keep_first + surplus]
+        .iter()
+        .map(|e| e.detail.strip_prefix("folded ").and_then(|n| n.parse().ok()).unwrap_or(1_usize))
+        .sum();
     let mut folded = entries[keep_first + surplus - 1].clone();
     folded.detail = format!("folded {before}");
     entries.splice(keep_first..keep_first + surplus, [folded]);
@@ -64,10 +73,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_entry_keeps_its_bound_whatever_it_says() {
+        let entry = HistoryEntry {
+            at: Moment::from_millis(i64::MAX),
+            actor: "ä".repeat(100),
+            from: Some(State::DeadLetter),
+            to: State::DeadLetter,
+            reason: Some(Reason::BusinessDeadlineReached),
+            attempt: u32::MAX,
+            generation: u32::MAX,
+            detail: "ö".repeat(100),
+        };
+        for reason in Reason::ALL.iter().map(|r| Some(*r)).chain([None]) {
+            let bounded = HistoryEntry { reason, ..entry.clone() }.bounded();
+            let bytes = rmp_serde::to_vec(&bounded).unwrap().len();
+            assert!(bytes <= HISTORY_ENTRY_BYTES_MAX, "{bytes} bytes: {bounded:?}");
+        }
+    }
+
+    #[test]
     fn a_long_history_keeps_its_ends_and_counts_its_middle() {
         let mut entries = Vec::new();
         for n in 0..200_i64 {
-            entries.push(HistoryEntry { at: Moment::from_millis(n), actor: "worker".into(), from: None, to: State::Scheduled, reason: None, attempt: 0, generation: 1, detail: String::new() });
+            entries.push(HistoryEntry {
+                at: Moment::from_millis(n),
+                actor: "worker".into(),
+                from: None,
+                to: State::Scheduled,
+                reason: None,
+                attempt: 0,
+                generation: 1,
+                detail: String::new(),
+            });
             entries = fold(entries);
         }
         assert_eq!(entries.len(), HISTORY_ENTRIES_MAX);

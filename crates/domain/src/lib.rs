@@ -11,23 +11,23 @@
 //!
 //! Read `record.rs` first, then `transition.rs`, then `decide.rs`.
 
-pub mod limits;
-pub mod moment;
-pub mod ids;
-pub mod key;
-pub mod sealed;
-pub mod outcome;
-pub mod policy;
-pub mod decide;
 pub mod address;
-pub mod job;
-pub mod verb;
-pub mod record;
-pub mod history;
-pub mod transition;
+pub mod decide;
 pub mod explain;
 pub mod form;
+pub mod history;
+pub mod ids;
+pub mod job;
+pub mod key;
+pub mod limits;
+pub mod moment;
+pub mod outcome;
+pub mod policy;
+pub mod record;
 pub mod rung;
+pub mod sealed;
+pub mod transition;
+pub mod verb;
 pub mod wake_up;
 
 pub use ids::{JobId, Shard, Token, WorkerId};

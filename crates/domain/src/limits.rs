@@ -8,7 +8,7 @@ pub const KEY_PART_BYTES_MAX: usize = 64;
 pub const KEY_BYTES_MAX: usize = 256;
 /// Content that stands in the job itself, in bytes (CONTRACT).
 pub const INLINE_CONTENT_BYTES_MAX: usize = 256 * 1024;
-/// A record's state as stored, in bytes (DESIGN 3.1: under 1 KiB, so that a swap is one small write).
+/// A record's state as stored, in bytes (DESIGN 3.1: under 1 KiB, so that a swap is one small write); `Record::fit` cuts towards it.
 pub const RECORD_BYTES_MAX: usize = 1024;
 /// A wake-up as published, in bytes (DESIGN 3.4).
 pub const WAKE_UP_BYTES_MAX: usize = 512;
@@ -53,6 +53,13 @@ pub const CONFIGURATION_MET_MAX: u32 = 3;
 pub const POISON_STRIKES_MAX: u32 = 3;
 /// Numbers of applied verbs that a record keeps.
 pub const VERBS_KEPT: usize = 16;
+/// The fewest numbers of applied verbs a record keeps where its kilobyte is short.
+pub const VERBS_KEPT_AT_LEAST: usize = 4;
+/// Artifacts without a given hash for which `RECORD_BYTES_LONGEST` holds; each further one adds 34 bytes.
+pub const RECORD_PINS_MAX: usize = 4;
+/// What a record comes to after its cuts where everything in it that is never cut is at its longest: a key of 256 bytes, each other name
+/// of 64, eight doubts, four pins. With names of 224 bytes in all, one doubt and one pin it keeps to its kilobyte.
+pub const RECORD_BYTES_LONGEST: usize = 1536;
 /// Tokens in doubt a record carries; a job replayed over more open doubts is refused.
 pub const DOUBTS_MAX: usize = 8;
 

@@ -196,6 +196,16 @@ pub struct Outcome {
 impl Outcome {
     /// An outcome without a hint.
     pub fn new(class: OutcomeClass, stage: Stage, rule: &'static str, diagnostic: impl Into<String>) -> Self {
-        Self { class, cause: None, stage, rule, diagnostic: diagnostic.into(), retry_after: None, scope: Scope::Transport, softened: false, receipt: None }
+        Self {
+            class,
+            cause: None,
+            stage,
+            rule,
+            diagnostic: diagnostic.into(),
+            retry_after: None,
+            scope: Scope::Transport,
+            softened: false,
+            receipt: None,
+        }
     }
 }

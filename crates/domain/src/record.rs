@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::form;
+use crate::history::cut;
+use crate::limits::{RECORD_BYTES_MAX, VERBS_KEPT_AT_LEAST};
 use crate::outcome::{OutcomeClass, Receipt, Stage, words};
 use crate::policy::AtDeadline;
 use crate::sealed::RecipientRef;
@@ -63,6 +66,9 @@ words! {
 }
 
 /// The ledger's entry for one active job.
+///
+/// Stored it keeps to `RECORD_BYTES_MAX`, because [`Record::fit`] cuts what a person may miss; with the longest names, doubts and pins,
+/// which are never cut, to `RECORD_BYTES_LONGEST`. Fields that a newer process wrote come on top, and are never cut either.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// The form's number; the first field, so that a reader sees it before anything else.
@@ -78,7 +84,7 @@ pub struct Record {
     /// +1 at each transition: the fencing token.
     pub version: u64,
     /// The incarnation of the shard in which this version was written; 0 when embedded.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub incarnation: u32,
     /// Where it stands.
     pub state: State,
@@ -117,9 +123,13 @@ pub struct Record {
     /// The handoff under way, or the one in doubt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<Token>,
-    /// The token in doubt that an attempt inside the provider's window stepped over: a definite answer to the same key settles both.
+    /// This generation's tokens in doubt that attempts inside the provider's window stepped over, the oldest first. An acceptance
+    /// under the same key settles them; a refusal doesn't, for it may have come before the provider looked at the key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub window_doubts: Vec<Token>,
+    /// While a doubt of this generation is stepped over: no attempt begins at or after this, or the provider might have forgotten the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub window_doubt: Option<Token>,
+    pub window_until: Option<Moment>,
     /// Earlier tokens whose fate nobody knows; carried across replays.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<Token>,
@@ -139,19 +149,19 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
     /// Ended, and the book knows: a tombstone that expires.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
     /// Configuration outcomes met in this generation.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub configuration_met: u32,
     /// Panics and broken deliveries met in this generation.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub strikes: u32,
     /// Numbers of the verbs applied, the latest 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verbs: Vec<u64>,
-    /// SHA-256 of each artifact as first read, lower-case hex, in the letter's order; empty until then.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// SHA-256 of each artifact as first read, lower-case hex, in the letter's order; empty until then. Stored as 32 bytes each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "pins")]
     pub pins: Vec<String>,
     /// Fields that a newer process wrote: kept and written back.
     #[serde(flatten)]
@@ -171,6 +181,10 @@ pub struct LastOutcome {
     pub rule: String,
     /// Redacted words, at most 200 bytes.
     pub diagnostic: String,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 fn is_review(at: &AtDeadline) -> bool {
@@ -193,7 +207,7 @@ impl Record {
         !self.closed
     }
 
-    /// Whether nobody can say what became of a handoff of this generation.
+    /// Whether nobody can say what became of a handoff of this generation; not while one is under way, whose verdict decides.
     pub fn in_doubt(&self) -> bool {
         self.token.is_some() && self.state != State::Handoff
     }
@@ -208,8 +222,124 @@ impl Record {
         self.next_attempt_at.max(self.release_at)
     }
 
-    /// All tokens whose fate is open, the present one last.
+    /// All tokens whose fate is open, the latest last: what a replay carries into its `doubts`.
     pub fn open_tokens(&self) -> Vec<Token> {
-        self.doubts.iter().copied().chain(self.window_doubt).chain(self.token.filter(|_| self.in_doubt())).collect()
+        self.doubts.iter().chain(&self.window_doubts).copied().chain(self.token.filter(|_| self.in_doubt())).collect()
+    }
+
+    /// The moment at which automation stops: the deadline, or, while an earlier handoff of this generation is in doubt, the end of the
+    /// provider's window where that is earlier. Without a confirmed window nothing may run over a doubt: then it is long past.
+    pub fn stops_at(&self) -> Moment {
+        if self.in_doubt() || !self.window_doubts.is_empty() {
+            self.deadline_at.min(self.window_until.unwrap_or(Moment::from_millis(0)))
+        } else {
+            self.deadline_at
+        }
+    }
+
+    /// Cuts what a person may miss until the record fits `RECORD_BYTES_MAX` (or nothing is left to cut): first its diagnostic, then the receipt's text, then the
+    /// oldest verbs' numbers (the highest alone fences; the others only tell "applied already" from "superseded").
+    pub fn fit(&mut self) {
+        let variable = [self.key.as_str(), &self.purpose, &self.business_date, &self.transport, &self.policy].iter().map(|s| s.len()).sum::<usize>()
+            + self.last.as_ref().map_or(0, |l| l.diagnostic.len() + l.rule.len())
+            + self.receipt.as_ref().map_or(0, |r| r.text.len() + r.queue_id.as_ref().map_or(0, String::len))
+            + (self.verbs.len() * 9 + (self.doubts.len() + self.window_doubts.len()) * 18 + self.pins.len() * 34);
+        if variable + FIXED_BYTES_MAX <= RECORD_BYTES_MAX && self.kept.is_empty() {
+            return;
+        }
+        let bytes = form::encode(self).len();
+        let mut surplus = bytes.saturating_sub(RECORD_BYTES_MAX);
+        if let Some(last) = self.last.as_mut() {
+            surplus = shorten(&mut last.diagnostic, surplus);
+        }
+        if let Some(receipt) = self.receipt.as_mut() {
+            surplus = shorten(&mut receipt.text, surplus);
+        }
+        while surplus > 0 && self.verbs.len() > VERBS_KEPT_AT_LEAST {
+            surplus = surplus.saturating_sub(form::encode(&self.verbs.remove(0)).len());
+        }
+    }
+}
+
+/// Field names and numbers at their longest, and an escalation's owner: a record whose other texts and lists take no more than the rest of
+/// its kilobyte needn't be measured. `tests/transition_properties.rs` holds it.
+const FIXED_BYTES_MAX: usize = 680;
+
+/// Cuts up to `surplus` bytes from a text's end; what of the surplus is left.
+fn shorten(text: &mut String, surplus: usize) -> usize {
+    let before = text.len();
+    cut(text, before.saturating_sub(surplus));
+    surplus.saturating_sub(before - text.len())
+}
+
+/// Hashes as 32 bytes where the form is binary, as they are where people read it or where they are no hashes.
+mod pins {
+    use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+    use serde::ser::{SerializeSeq, Serializer};
+
+    pub fn serialize<S: Serializer>(pins: &[String], s: S) -> Result<S::Ok, S::Error> {
+        let binary = !s.is_human_readable();
+        let mut seq = s.serialize_seq(Some(pins.len()))?;
+        for pin in pins {
+            match bytes(pin).filter(|_| binary) {
+                Some(hash) => seq.serialize_element(&Bytes(hash))?,
+                None => seq.serialize_element(pin)?,
+            }
+        }
+        seq.end()
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
+        struct Pins;
+        impl<'de> Visitor<'de> for Pins {
+            type Value = Vec<String>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of hashes")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<String>, A::Error> {
+                let mut all = Vec::new();
+                while let Some(Pin(pin)) = seq.next_element()? {
+                    all.push(pin);
+                }
+                Ok(all)
+            }
+        }
+        d.deserialize_seq(Pins)
+    }
+
+    struct Bytes([u8; 32]);
+    impl serde::Serialize for Bytes {
+        fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+            s.serialize_bytes(&self.0)
+        }
+    }
+
+    struct Pin(String);
+    impl<'de> Deserialize<'de> for Pin {
+        fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+            struct One;
+            impl Visitor<'_> for One {
+                type Value = Pin;
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("a hash")
+                }
+                fn visit_str<E: Error>(self, text: &str) -> Result<Pin, E> {
+                    Ok(Pin(text.to_owned()))
+                }
+                fn visit_bytes<E: Error>(self, hash: &[u8]) -> Result<Pin, E> {
+                    Ok(Pin(hash.iter().map(|b| format!("{b:02x}")).collect()))
+                }
+            }
+            d.deserialize_any(One)
+        }
+    }
+
+    fn bytes(hex: &str) -> Option<[u8; 32]> {
+        let lower = hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let mut hash = [0; 32];
+        for (i, byte) in hash.iter_mut().enumerate().filter(|_| lower) {
+            *byte = u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).ok()?;
+        }
+        lower.then_some(hash)
     }
 }

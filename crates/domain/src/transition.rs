@@ -97,7 +97,7 @@ pub enum Event<'a> {
         /// What decides.
         rules: Rules<'a>,
     },
-    /// The timer found the deadline reached.
+    /// The timer found the deadline reached, or the end of the provider's window over a doubt: `Record::stops_at`.
     DeadlineReached,
     /// A delivery of it panicked, or the broker gave it up; the third makes `poison_message`.
     Strike {
@@ -188,7 +188,7 @@ pub enum Guard {
 /// Why an event changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Another state is asked for: read again.
+    /// Another state is asked for: read again. For a verdict on an earlier handoff: report it again when the present one has ended.
     #[error("the job is in another state")]
     WrongState,
     /// Somebody else holds the lease, or nobody.
@@ -197,7 +197,7 @@ pub enum Refusal {
     /// Its moment is still ahead.
     #[error("not before {0}")]
     NotDue(Moment),
-    /// At or after the deadline.
+    /// At or after the moment at which automation stops: the deadline, or the end of the provider's window.
     #[error("the deadline is reached")]
     TooLate,
     /// Its lease is over.
@@ -215,7 +215,7 @@ pub enum Refusal {
     /// In handoff, or ended: the verb is refused (409).
     #[error("refused in the state {0}")]
     Conflict(State),
-    /// A recorded dead letter, or no longer this generation's: the book decides.
+    /// A recorded dead letter, a token that the record doesn't know, or an acceptance of what was cancelled or suppressed: the book decides.
     #[error("the book owns it")]
     ForTheBook,
     /// Known already, or of no consequence.
@@ -250,7 +250,8 @@ pub fn transition(record: &Record, event: &Event<'_>, now: Moment) -> Result<Cha
 }
 
 /// The first version of a record: as staging creates it.
-pub fn created(record: Record, now: Moment) -> Change {
+pub fn created(mut record: Record, now: Moment) -> Change {
+    record.waiting_for = (record.state == State::Scheduled && record.due() > now).then_some(WaitingFor::Release);
     let entry = entry(None, &record, "scheduler", now, "staged");
     change(record, now, entry)
 }
@@ -260,9 +261,9 @@ pub fn timer(record: &Record, claim_grace: Duration, now: Moment) -> Option<Time
     let watch = |at| Some(Timer { index: Index::Watch, at });
     match record.state {
         _ if record.closed => None,
-        State::Scheduled => watch(record.deadline_at),
-        State::Queued => watch(record.due().max(now).plus(claim_grace).min(record.deadline_at)),
-        State::Claimed => watch(record.lease_until.unwrap_or(now).min(record.deadline_at)),
+        State::Scheduled => watch(record.stops_at()),
+        State::Queued => watch(record.due().max(now).plus(claim_grace).min(record.stops_at())),
+        State::Claimed => watch(record.lease_until.unwrap_or(now).min(record.stops_at())),
         State::Handoff => watch(record.lease_until.unwrap_or(now)),
         State::DeadLetter => Some(Timer { index: Index::Review, at: now }),
         State::Sent | State::Cancelled | State::Suppressed => Some(Timer { index: Index::Settle, at: now }),
@@ -284,13 +285,18 @@ pub enum Counter {
 
 /// The counters in which a record counts one.
 pub fn counters(record: &Record) -> Vec<Counter> {
-    if record.closed {
+    counters_of(record.tenant(), record.state, record.closed, record.due())
+}
+
+/// The same, from what they rest on: a ledger that keeps these four beside the record needn't read it.
+pub fn counters_of(tenant: &str, state: State, closed: bool, due: Moment) -> Vec<Counter> {
+    if closed {
         return Vec::new();
     }
-    let mut all = vec![Counter::State(record.state)];
-    match record.state {
-        State::Queued => all.extend([Counter::TenantQueued(record.tenant().to_owned()), Counter::QueuedSecond(record.due().as_millis().div_euclid(1000))]),
-        State::Claimed | State::Handoff => all.push(Counter::TenantInFlight(record.tenant().to_owned())),
+    let mut all = vec![Counter::State(state)];
+    match state {
+        State::Queued => all.extend([Counter::TenantQueued(tenant.to_owned()), Counter::QueuedSecond(due.as_millis().div_euclid(1000))]),
+        State::Claimed | State::Handoff => all.push(Counter::TenantInFlight(tenant.to_owned())),
         State::Scheduled | State::Sent | State::DeadLetter | State::Cancelled | State::Suppressed => {}
     }
     all
@@ -316,7 +322,8 @@ fn change(record: Record, now: Moment, history: HistoryEntry) -> Change {
     change_with_grace(record, Duration::ZERO, now, Some(history))
 }
 
-fn change_with_grace(record: Record, claim_grace: Duration, now: Moment, history: Option<HistoryEntry>) -> Change {
+fn change_with_grace(mut record: Record, claim_grace: Duration, now: Moment, history: Option<HistoryEntry>) -> Change {
+    record.fit();
     Change {
         timer: timer(&record, claim_grace, now),
         line: (record.state == State::Scheduled).then(|| record.due()),
@@ -329,5 +336,14 @@ fn change_with_grace(record: Record, claim_grace: Duration, now: Moment, history
 }
 
 fn entry(from: Option<State>, to: &Record, actor: &str, now: Moment, detail: &str) -> HistoryEntry {
-    HistoryEntry { at: now, actor: actor.to_owned(), from, to: to.state, reason: to.reason, attempt: to.attempts, generation: to.generation, detail: detail.to_owned() }
+    HistoryEntry {
+        at: now,
+        actor: actor.to_owned(),
+        from,
+        to: to.state,
+        reason: to.reason,
+        attempt: to.attempts,
+        generation: to.generation,
+        detail: detail.to_owned(),
+    }
 }

@@ -28,11 +28,15 @@ impl WakeUp {
         form::encode(self)
     }
 
-    /// Reads a body.
+    /// Reads a body. A key that no door of ours gave out is no wake-up of ours: it could hold an address, and it would be logged.
     ///
     /// # Errors
     /// `FormError`: what can't be read (`malformed_message`), and what a newer process wrote (leave it alone).
     pub fn decode(body: &[u8]) -> Result<Self, FormError> {
-        form::decode(body)
+        let wake_up: Self = form::decode(body)?;
+        match Key::parse(wake_up.key.as_str()) {
+            Ok(_well_formed) => Ok(wake_up),
+            Err(_address_or_noise) => Err(FormError::Malformed),
+        }
     }
 }

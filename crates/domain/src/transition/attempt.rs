@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Change, Guard, Refusal, Rules, change, change_with_grace, entry, next};
 use crate::decide::{Decision, Provider, Question, Retry, decide};
 use crate::history::cut;
-use crate::limits::{DOUBTS_MAX, LEASE_MAX, LEASE_MIN, RECORD_DIAGNOSTIC_BYTES_MAX};
+use crate::limits::{DOUBTS_MAX, IDEMPOTENCY_MARGIN, LEASE_MAX, LEASE_MIN, RECORD_DIAGNOSTIC_BYTES_MAX};
 use crate::outcome::Outcome;
 use crate::policy::AtDeadline;
 use crate::record::{LastOutcome, WaitingFor};
@@ -28,28 +28,34 @@ pub(super) fn intent(record: &Record, worker: WorkerId, token: Token, lease: Dur
     if now < record.release_at {
         return Err(Refusal::NotDue(record.release_at));
     }
-    if now >= record.deadline_at {
+    if now >= record.stops_at() {
         return Err(Refusal::TooLate);
     }
     let mut handoff = next(record, State::Handoff);
-    if let Some(older) = handoff.window_doubt.take() {
-        if handoff.doubts.len() >= DOUBTS_MAX {
+    if let Some(stepped_over) = handoff.token.replace(token) {
+        if handoff.doubts.len() + handoff.window_doubts.len() >= DOUBTS_MAX {
             return Err(Refusal::TooManyDoubts);
         }
-        handoff.doubts.push(older);
+        handoff.window_doubts.push(stepped_over);
     }
-    handoff.window_doubt = handoff.token.replace(token);
     handoff.first_handoff_at = record.first_handoff_at.or(Some(now));
     let lease_was = record.lease_until.unwrap_or(now);
     handoff.lease_until = Some(now.plus(lease.clamp(LEASE_MIN, LEASE_MAX)));
     pin(&mut handoff, pins);
     let mut change = change_with_grace(handoff, Duration::ZERO, now, None);
-    change.guards = vec![Guard::NotBefore(record.release_at), Guard::Before(record.deadline_at.min(lease_was))];
+    change.guards = vec![Guard::NotBefore(record.release_at), Guard::Before(record.stops_at().min(lease_was))];
     Ok(change)
 }
 
 /// `claimed` → `scheduled` or `dead_letter`: an attempt that ended with nothing handed over.
-pub(super) fn prepared(record: &Record, worker: WorkerId, outcome: &Outcome, rules: Rules<'_>, pins: &[String], now: Moment) -> Result<Change, Refusal> {
+pub(super) fn prepared(
+    record: &Record,
+    worker: WorkerId,
+    outcome: &Outcome,
+    rules: Rules<'_>,
+    pins: &[String],
+    now: Moment,
+) -> Result<Change, Refusal> {
     if record.state != State::Claimed || record.worker != Some(worker) {
         return Err(Refusal::NotOwner);
     }
@@ -123,13 +129,19 @@ pub(super) fn not_accepted(record: &Record, outcome: &Outcome, rules: Rules<'_>,
 /// A job that met a wrong set-up looks again after this; the circuit holds it longer.
 const SET_UP_WAIT: Duration = Duration::from_secs(30);
 
+/// Back into the line. A doubt of this generation holds whatever came after it to the provider's window.
 fn again(ended: &Record, retry: &Retry, outcome: &Outcome, rules: Rules<'_>, actor: &str, now: Moment) -> Change {
-    let doubted = outcome.class == OutcomeClass::Ambiguous;
-    if doubted && !window_holds(ended, rules, retry.at) {
+    let doubted = ended.token.is_some();
+    let window_until = window_until(ended, rules).filter(|_| doubted);
+    if doubted && window_until.is_none_or(|until| retry.at >= until) {
         return dead_letter(ended, Reason::ReconciliationRequired, actor, now, "the provider's window is over before the retry is");
+    }
+    if doubted && ended.doubts.len() + ended.window_doubts.len() >= DOUBTS_MAX {
+        return dead_letter(ended, Reason::ReconciliationRequired, actor, now, "too many handoffs in doubt");
     }
     let mut waiting = next(ended, State::Scheduled);
     waiting.lease_until = None;
+    waiting.window_until = window_until;
     waiting.next_attempt_at = retry.at;
     waiting.waiting_for = Some(WaitingFor::Retry);
     waiting.reason = Some(match outcome.cause {
@@ -140,15 +152,14 @@ fn again(ended: &Record, retry: &Retry, outcome: &Outcome, rules: Rules<'_>, act
     change(waiting, now, entry)
 }
 
-/// `dead_letter`, or what the deadline's policy makes of it. A doubt outranks every other reason: its uncertainty must not be lost.
+/// `dead_letter`, or what the deadline's policy makes of it. A doubt outranks every other reason: its uncertainty must not be lost, nor
+/// suppressed out of sight (nor is one carried across a replay). It keeps the end of the lease under which something may still happen, for nobody replays it sooner.
 pub(super) fn dead_letter(record: &Record, reason: Reason, actor: &str, now: Moment, detail: &str) -> Change {
     let reason = if record.token.is_some() { Reason::ReconciliationRequired } else { reason };
-    let by_policy = reason == Reason::BusinessDeadlineReached && record.at_deadline == AtDeadline::Suppress;
+    let by_policy = reason == Reason::BusinessDeadlineReached && record.at_deadline == AtDeadline::Suppress && record.doubts.is_empty();
     let mut ended = next(record, if by_policy { State::Suppressed } else { State::DeadLetter });
     ended.reason = Some(reason);
-    if ended.token.is_none() {
-        ended.lease_until = None;
-    }
+    ended.lease_until = record.token.and(record.lease_until.or(Some(now)));
     let entry = entry(Some(record.state), &ended, actor, now, detail);
     change(ended, now, entry)
 }
@@ -165,14 +176,12 @@ fn exact(reason: Reason, outcome: &Outcome) -> Reason {
 
 /// Whether the provider would recognise the key for the whole of an attempt that began now.
 fn provider(record: &Record, rules: Rules<'_>, now: Moment) -> Provider {
-    if window_holds(record, rules, now) { Provider::KnowsKeys } else { Provider::ForgetsKeys }
+    if window_until(record, rules).is_some_and(|until| now < until) { Provider::KnowsKeys } else { Provider::ForgetsKeys }
 }
 
-fn window_holds(record: &Record, rules: Rules<'_>, attempt_at: Moment) -> bool {
-    match (rules.idempotency_window, record.first_handoff_at) {
-        (Some(window), Some(first)) => attempt_at.plus(rules.attempt_max) < first.plus(window).minus(crate::limits::IDEMPOTENCY_MARGIN),
-        _unconfirmed => false,
-    }
+/// Before this an attempt must begin, so that the whole of it ends before first handoff + window − 60 s; `None`: no window is confirmed.
+fn window_until(record: &Record, rules: Rules<'_>) -> Option<Moment> {
+    Some(record.first_handoff_at?.plus(rules.idempotency_window?).minus(IDEMPOTENCY_MARGIN).minus(rules.attempt_max))
 }
 
 pub(super) fn last(outcome: &Outcome, now: Moment) -> LastOutcome {

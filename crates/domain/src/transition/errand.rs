@@ -19,21 +19,24 @@ pub(super) fn lease_over(record: &Record, rules: Rules<'_>, now: Moment) -> Resu
             Ok(not_accepted(record, &outcome, rules, "scheduler", now))
         }
         State::Handoff => {
-            let outcome = Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "lease-over", "the worker's lease ended after the intent and before a verdict");
+            let mut outcome =
+                Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "lease-over", "the worker's lease ended after the intent and before a verdict");
+            outcome.cause = Some(Reason::LeaseExpired);
             Ok(not_accepted(record, &outcome, rules, "scheduler", now))
         }
         State::Scheduled | State::Queued | State::Sent | State::DeadLetter | State::Cancelled | State::Suppressed => Err(Refusal::WrongState),
     }
 }
 
-/// A waiting or claimed job at its deadline. A claimed one too: its intent is then refused.
+/// A waiting or claimed job at the moment at which automation stops. A claimed one too: its intent is then refused.
 pub(super) fn deadline_reached(record: &Record, now: Moment) -> Result<Change, Refusal> {
     match record.state {
-        State::Scheduled | State::Queued | State::Claimed if now < record.deadline_at => Err(Refusal::NotDue(record.deadline_at)),
+        State::Scheduled | State::Queued | State::Claimed if now < record.stops_at() => Err(Refusal::NotDue(record.stops_at())),
         State::Scheduled | State::Queued | State::Claimed => {
             let artifact = record.last.as_ref().is_some_and(|l| l.rule == ARTIFACT_MISSING_RULE);
             let reason = if artifact { Reason::ArtifactMissing } else { Reason::BusinessDeadlineReached };
-            Ok(dead_letter(record, reason, "scheduler", now, "the deadline"))
+            let detail = if now < record.deadline_at { "the provider's window is over" } else { "the deadline" };
+            Ok(dead_letter(record, reason, "scheduler", now, detail))
         }
         State::Handoff | State::Sent | State::DeadLetter | State::Cancelled | State::Suppressed => Err(Refusal::WrongState),
     }
@@ -42,7 +45,7 @@ pub(super) fn deadline_reached(record: &Record, now: Moment) -> Result<Change, R
 /// The rule that names an absent artifact; where it was the last word before the deadline, it is the reason.
 pub const ARTIFACT_MISSING_RULE: &str = "artifact-missing";
 
-/// A delivery broke before the intent: given back without an attempt; the third time it is poison.
+/// A delivery broke before the intent: given back without an attempt, never earlier than it was due; the third time it is poison.
 pub(super) fn strike(record: &Record, until: Moment, now: Moment) -> Result<Change, Refusal> {
     match record.state {
         State::Scheduled | State::Queued | State::Claimed => {}
@@ -57,9 +60,11 @@ pub(super) fn strike(record: &Record, until: Moment, now: Moment) -> Result<Chan
         return Ok(dead_letter(&struck, Reason::PoisonMessage, "worker", now, "broke its worker three times"));
     }
     let mut back = next(&struck, State::Scheduled);
-    back.next_attempt_at = until.max(now);
+    back.next_attempt_at = until.max(now).max(record.next_attempt_at);
     back.lease_until = None;
-    back.reason = Some(Reason::GivenBack);
+    if record.state == State::Claimed || back.reason.is_none() {
+        back.reason = Some(Reason::GivenBack);
+    }
     let entry = entry(Some(record.state), &back, "worker", now, "a delivery of it broke");
     Ok(change(back, now, entry))
 }
@@ -103,12 +108,13 @@ fn moved(record: &Record, release_at: Moment, deadline_at: Moment, now: Moment) 
     let mut moved = next(record, State::Scheduled);
     if record.state == State::Claimed {
         moved.attempts = moved.attempts.saturating_sub(1);
+        moved.reason = Some(Reason::GivenBack);
     }
     moved.release_at = release_at;
     moved.deadline_at = deadline_at;
     moved.next_attempt_at = release_at;
     moved.lease_until = None;
-    moved.waiting_for = Some(if release_at > now { WaitingFor::Release } else { WaitingFor::Retry }).filter(|_| release_at > now || record.attempts > 0);
+    moved.waiting_for = if release_at > now { Some(WaitingFor::Release) } else { (moved.attempts > 0).then_some(WaitingFor::Retry) };
     moved
 }
 
