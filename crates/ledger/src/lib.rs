@@ -21,4 +21,4 @@ mod port;
 pub mod sql;
 
 pub use error::LedgerError;
-pub use port::{Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, Suppression, Swap, Swapped, TimerEntry};
+pub use port::{Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, Suppression, Swap, Swapped, TimerEntry};

@@ -160,6 +160,21 @@ pub struct Beat {
     pub at: Moment,
 }
 
+/// What a shard has to do at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Agenda {
+    /// Which shard.
+    pub shard: Shard,
+    /// A line's head has come.
+    pub lines: bool,
+    /// A watch timer is overdue.
+    pub watch: bool,
+    /// Something is to be settled.
+    pub settle: bool,
+    /// A dead letter is to be recorded.
+    pub review: bool,
+}
+
 /// What roles ask of a ledger.
 #[async_trait]
 pub trait Ledger: Send + Sync {
@@ -204,6 +219,15 @@ pub trait Ledger: Send + Sync {
     /// # Errors
     /// `LedgerError`.
     async fn overdue(&self, shard: Shard, index: Index, now: Moment, limit: usize) -> Result<Vec<TimerEntry>, LedgerError>;
+
+    /// Which shards have something due at `now`: heads of lines, or overdue timers by index. An adapter that can't tell cheaply names all.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn agenda(&self, shards: &[Shard], now: Moment) -> Result<Vec<Agenda>, LedgerError> {
+        let _cheaply_unknown = now;
+        Ok(shards.iter().map(|shard| Agenda { shard: *shard, lines: true, watch: true, settle: true, review: true }).collect())
+    }
 
     /// With their histories: what settle and record write into the book.
     ///

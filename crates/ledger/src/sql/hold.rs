@@ -1,0 +1,147 @@
+//! What holds jobs back (pauses, cool-downs, open circuits, rates), and the heartbeat that this store keeps of the book.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use curfew_domain::Moment;
+use curfew_domain::record::WaitingFor;
+use curfew_store::{Durability, Queue, Sqlite, StoreError};
+
+use super::read::during;
+use super::{Memory, failed};
+use crate::{Beat, Hold, Holds, LedgerError};
+
+const SET_HOLD: &str = include_str!("queries/set_hold.sql");
+const DELETE_HOLD: &str = include_str!("queries/delete_hold.sql");
+const HOLDS: &str = include_str!("queries/holds.sql");
+const BEAT: &str = include_str!("queries/beat.sql");
+const LAST_BEAT: &str = include_str!("queries/last_beat.sql");
+
+fn stored(hold: Hold) -> (&'static str, String) {
+    match hold {
+        Hold::Transport(name) => ("transport", name),
+        Hold::Tenant(name) => ("tenant", name),
+        Hold::Shard(number) => ("shard", number.to_string()),
+        Hold::Fleet => ("fleet", String::new()),
+    }
+}
+
+fn read(kind: &str, name: String) -> Option<Hold> {
+    match kind {
+        "transport" => Some(Hold::Transport(name)),
+        "tenant" => Some(Hold::Tenant(name)),
+        "shard" => name.parse().ok().map(Hold::Shard),
+        "fleet" => Some(Hold::Fleet),
+        _unknown => None,
+    }
+}
+
+/// Reads what stood at the last stop.
+pub(super) async fn load(store: &Sqlite) -> Result<Holds, LedgerError> {
+    let found: Vec<(String, String, String, Option<i64>)> = sqlx::query_as(HOLDS).fetch_all(store.read()).await.map_err(during("holds"))?;
+    let known = found.into_iter().map(|(kind, name, waits, until)| {
+        let hold = read(&kind, name).zip(WaitingFor::from_word(&waits));
+        // A hold that this process can't read holds all the same: it stops instead of sending past it.
+        let (hold, waits) = hold.ok_or_else(|| LedgerError::Store("a hold that this process doesn't know".to_owned()))?;
+        Ok((hold, (waits, until.map(Moment::from_millis))))
+    });
+    known.collect()
+}
+
+pub(super) async fn set(store: &Sqlite, memory: &Arc<Memory>, hold: Hold, by: Option<(WaitingFor, Option<Moment>)>) -> Result<(), LedgerError> {
+    let memory = Arc::clone(memory);
+    let set = store.write(Queue::Ledger, Durability::Process, move |conn| {
+        Box::pin(async move {
+            let (kind, name) = stored(hold.clone());
+            let query = match by {
+                Some((waits, until)) => sqlx::query(SET_HOLD).bind(kind).bind(name).bind(waits.word()).bind(until.map(Moment::as_millis)),
+                None => sqlx::query(DELETE_HOLD).bind(kind).bind(name),
+            };
+            query.execute(conn).await.map_err(StoreError::during("set hold"))?;
+            // On the writer, so that memory and table change in the same order.
+            let mut holds = memory.holds();
+            match by {
+                Some(by) => holds.insert(hold, by),
+                None => holds.remove(&hold),
+            };
+            Ok(())
+        })
+    });
+    set.await.map_err(failed("set hold"))
+}
+
+/// What is over by itself holds nobody.
+pub(super) fn in_force(holds: &Holds, now: Moment) -> Holds {
+    let stands = holds.iter().filter(|(_, (_, until))| until.is_none_or(|until| until > now));
+    stands.map(|(hold, by)| (hold.clone(), *by)).collect()
+}
+
+pub(super) async fn beat(store: &Sqlite, count: u64, at: Moment) -> Result<(), LedgerError> {
+    let beaten = store.write(Queue::Ledger, Durability::Process, move |conn| {
+        Box::pin(async move {
+            let query = sqlx::query(BEAT).bind(count as i64).bind(at.as_millis());
+            query.execute(conn).await.map(drop).map_err(StoreError::during("beat"))
+        })
+    });
+    beaten.await.map_err(failed("beat"))
+}
+
+pub(super) async fn last_beat(store: &Sqlite) -> Result<Option<Beat>, LedgerError> {
+    let found: Option<(i64, i64)> = sqlx::query_as(LAST_BEAT).fetch_optional(store.read()).await.map_err(during("last beat"))?;
+    Ok(found.map(|(count, at)| Beat { count: count as u64, at: Moment::from_millis(at) }))
+}
+
+/// Token buckets by transport. In memory: a restart gives a second's worth anew, as little as any rate can be overrun.
+#[derive(Default)]
+pub(super) struct Buckets(HashMap<String, Bucket>);
+
+struct Bucket {
+    permits: f64,
+    at: Moment,
+}
+
+impl Buckets {
+    /// Up to `n` whole permits; and when to ask again: now, or when the next one is there.
+    pub(super) fn take(&mut self, name: &str, per_second: f64, n: u32, now: Moment) -> (u32, Moment) {
+        // Also what isn't a number: a rate of nothing gives nothing, and is asked again after a second.
+        if per_second.is_nan() || per_second <= 0.0 {
+            return (0, now.plus(Duration::from_secs(1)));
+        }
+        let full = per_second.max(1.0);
+        let bucket = self.0.entry(name.to_owned()).or_insert(Bucket { permits: full, at: now });
+        bucket.permits = (bucket.permits + now.since(bucket.at).as_secs_f64() * per_second).min(full);
+        bucket.at = bucket.at.max(now);
+        let given = (bucket.permits + f64::EPSILON).floor().min(f64::from(n));
+        bucket.permits -= given;
+        let missing = Duration::from_secs_f64(((1.0 - bucket.permits) / per_second).clamp(0.001, 3600.0));
+        (given as u32, if given > 0.0 || n == 0 { now } else { now.plus(missing) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permits_come_at_their_rate_and_at_most_a_second_at_once() {
+        let mut buckets = Buckets::default();
+        let at = Moment::from_millis;
+        assert_eq!(buckets.take("smtp", 10.0, 50, at(0)), (10, at(0)), "a second's worth");
+        assert_eq!(buckets.take("smtp", 10.0, 1, at(0)), (0, at(100)), "the next in a tenth of a second");
+        assert_eq!(buckets.take("other", 10.0, 1, at(0)).0, 1, "each transport by itself");
+        assert_eq!(buckets.take("smtp", 10.0, 50, at(500)).0, 5);
+        assert_eq!(buckets.take("smtp", 10.0, 50, at(60_500)).0, 10, "idle time doesn't pile up");
+        assert_eq!(buckets.take("slow", 0.1, 1, at(0)).0, 1);
+        assert_eq!(buckets.take("slow", 0.1, 1, at(0)), (0, at(10_000)));
+        assert_eq!(buckets.take("none", 0.0, 1, at(0)).0, 0);
+    }
+
+    #[test]
+    fn every_hold_reads_back() {
+        for hold in [Hold::Transport("smtp".into()), Hold::Tenant("acme".into()), Hold::Shard(7), Hold::Fleet] {
+            let (kind, name) = stored(hold.clone());
+            assert_eq!(read(kind, name), Some(hold));
+        }
+    }
+}

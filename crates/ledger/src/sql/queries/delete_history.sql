@@ -1,0 +1,2 @@
+-- ?1 a JSON array of ids.
+DELETE FROM ledger_history WHERE record_id IN (SELECT value FROM json_each(?1))

@@ -1,0 +1,1 @@
+DELETE FROM ledger_holds WHERE kind = ?1 AND name = ?2

@@ -1,0 +1,1 @@
+SELECT kind, name, waits, until_at FROM ledger_holds

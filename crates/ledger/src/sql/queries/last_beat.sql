@@ -1,0 +1,1 @@
+SELECT count, at FROM ledger_beat

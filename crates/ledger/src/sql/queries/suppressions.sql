@@ -1,0 +1,1 @@
+SELECT tenant, recipient_ref FROM ledger_suppressions

@@ -1,0 +1,1 @@
+SELECT record, timer_at, line_at FROM ledger_records WHERE key = ?1
