@@ -3,7 +3,7 @@
 //! Every pair of state and event has one answer: a change, or a refusal that says what the caller does next.
 //! A change carries all that must move with the record: its timer, its place in line, its history entry, the guards.
 //!
-//! Read DESIGN 4 beside it; `tests/transition_table.rs` has the whole table as text.
+//! Read DESIGN 4 beside it; `tests/transition_table/` has the whole table as text.
 
 mod attempt;
 mod errand;

@@ -372,6 +372,38 @@ fn a_move_holds_a_doubt_to_the_providers_window() {
     assert_eq!(transition(&moved.record, &claim, at("10:00:00")).err(), Some(Refusal::TooLate));
 }
 
+/// First handoff at 08:31, an attempt of at most 2 min, the retry at 08:45: the window must hold until 08:47, and a minute more.
+#[test]
+fn a_repeat_begins_only_if_the_whole_of_it_ends_a_minute_before_the_window() {
+    let policy = Policy {
+        name: "default".into(),
+        version: 1,
+        backoff: Backoff::Delays(vec![Duration::from_secs(300)]),
+        max_attempts: None,
+        jitter: Jitter::default(),
+        at_deadline: AtDeadline::Review,
+    };
+    let token = Token(Uuid::from_u128(1));
+    let handoff = Record { state: State::Handoff, attempts: 1, token: Some(token), first_handoff_at: Some(at("08:31:00")), ..records::record() };
+    let unknown = Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "a-rule", "lost");
+    let after = |window: Duration| {
+        let rules = Rules { policy: &policy, jitter: 0.0, idempotency_window: Some(window), attempt_max: ATTEMPT_MAX };
+        let event = Event::Verdict { token, verdict: Verdict::Unknown(&unknown), rules };
+        transition(&handoff, &event, at("08:40:00")).expect("its owner's verdict").record
+    };
+    assert_eq!(after(Duration::from_secs(17 * 60)).state, State::DeadLetter);
+    let repeat = after(Duration::from_millis(17 * 60_000 + 1));
+    assert_eq!((repeat.state, repeat.due(), repeat.stops_at()), (State::Scheduled, at("08:45:00"), at("08:45:00").plus(Duration::from_millis(1))));
+}
+
+#[test]
+fn a_limit_never_brings_a_retry_forward() {
+    let record = Record { next_attempt_at: at("08:45:00"), attempts: 1, reason: Some(Reason::TransientFailure), ..records::record() };
+    let held =
+        transition(&record, &Event::Limited { by: WaitingFor::TenantRate, until: at("08:41:00") }, at("08:40:00")).expect("a waiting job is held");
+    assert_eq!((held.line, held.record.waiting_for), (Some(at("08:45:00")), Some(WaitingFor::TenantRate)));
+}
+
 #[test]
 fn a_strike_never_brings_a_retry_forward() {
     let record = Record { next_attempt_at: at("08:45:00"), attempts: 1, reason: Some(Reason::TransientFailure), ..records::record() };

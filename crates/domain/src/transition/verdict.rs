@@ -43,8 +43,10 @@ pub(super) fn verdict(record: &Record, token: Token, verdict: &Verdict<'_>, rule
         (State::Handoff, Verdict::NotAccepted(_) | Verdict::Unknown(_)) => Err(Refusal::NothingToChange),
         (State::Cancelled | State::Suppressed, Verdict::Accepted(_)) => Err(Refusal::ForTheBook),
         (State::Cancelled | State::Suppressed, Verdict::NotAccepted(_) | Verdict::Unknown(_)) => Err(Refusal::NothingToChange),
-        (State::DeadLetter | State::Scheduled | State::Queued | State::Claimed, _) if !(present || earlier) => Err(Refusal::ForTheBook),
         (State::DeadLetter | State::Scheduled | State::Queued | State::Claimed, Verdict::Unknown(_)) => Err(Refusal::NothingToChange),
+        // A refusal that a live record doesn't doubt was told before: a worker asserts its last 10 minutes again after each reconnect.
+        (State::Scheduled | State::Queued | State::Claimed, Verdict::NotAccepted(_)) if !(present || earlier) => Err(Refusal::NothingToChange),
+        (State::DeadLetter | State::Scheduled | State::Queued | State::Claimed, _) if !(present || earlier) => Err(Refusal::ForTheBook),
         (State::DeadLetter | State::Scheduled | State::Queued | State::Claimed, Verdict::Accepted(receipt)) => Ok(sent(record, token, receipt, now)),
         (State::DeadLetter | State::Scheduled | State::Queued | State::Claimed, Verdict::NotAccepted(outcome)) => {
             refused_late(record, token, outcome, now)
