@@ -184,12 +184,29 @@ impl Scheduler {
 
     async fn now_and_then(&self, stop: &CancellationToken) {
         tokio::join!(
-            every(VERBS_EVERY, stop, "verbs", || async { housekeeping::verbs(&self.ports).await.map(drop) }),
-            every(HOUSEKEEPING_EVERY, stop, "copy", || async { housekeeping::copy(&self.ports).await }),
-            every(HOUSEKEEPING_EVERY, stop, "expire", || async { housekeeping::expire(&self.ports).await.map(drop) }),
-            every(BEAT_EVERY, stop, "beat", || async { housekeeping::beat(&self.ports).await }),
-            every(AUDIT_EVERY, stop, "audit", || async { self.audit().await }),
+            self.chore(Chore::Verbs, stop),
+            self.chore(Chore::Copy, stop),
+            self.chore(Chore::Expire, stop),
+            self.chore(Chore::Beat, stop),
+            self.chore(Chore::Audit, stop),
         );
+    }
+
+    async fn chore(&self, chore: Chore, stop: &CancellationToken) {
+        let mut ticks = ticks(chore.every());
+        let unheard = Notify::new();
+        while next(&mut ticks, &unheard, stop).await {
+            let done = match chore {
+                Chore::Verbs => housekeeping::verbs(&self.ports).await.map(drop),
+                Chore::Copy => housekeeping::copy(&self.ports).await,
+                Chore::Expire => housekeeping::expire(&self.ports).await.map(drop),
+                Chore::Beat => housekeeping::beat(&self.ports).await,
+                Chore::Audit => self.audit().await,
+            };
+            if let Err(error) = done {
+                failed("housekeeping", &error).await;
+            }
+        }
     }
 
     async fn audit(&self) -> Result<(), CourierError> {
@@ -217,12 +234,23 @@ async fn next(ticks: &mut tokio::time::Interval, nudge: &Notify, stop: &Cancella
     }
 }
 
-async fn every<F: AsyncFn() -> Result<(), CourierError>>(period: Duration, stop: &CancellationToken, what: &'static str, work: F) {
-    let mut ticks = ticks(period);
-    let unheard = Notify::new();
-    while next(&mut ticks, &unheard, stop).await {
-        if let Err(error) = work().await {
-            failed(what, &error).await;
+/// What is done now and then.
+#[derive(Clone, Copy)]
+enum Chore {
+    Verbs,
+    Copy,
+    Expire,
+    Beat,
+    Audit,
+}
+
+impl Chore {
+    const fn every(self) -> Duration {
+        match self {
+            Chore::Verbs => VERBS_EVERY,
+            Chore::Copy | Chore::Expire => HOUSEKEEPING_EVERY,
+            Chore::Beat => BEAT_EVERY,
+            Chore::Audit => AUDIT_EVERY,
         }
     }
 }

@@ -184,6 +184,18 @@ impl Sqlite {
         backup::write(&self.inner.connect, to).await
     }
 
+    /// The same for a database that another process may have open: reads one snapshot, takes no lock of the folder.
+    ///
+    /// # Errors
+    /// `Open`, where there is no database; else as `backup`.
+    pub async fn backup_file(database: &Path, to: &Path) -> Result<(), StoreError> {
+        if !database.is_file() {
+            return Err(StoreError::Open { path: database.to_owned(), reason: "there is no database".to_owned() });
+        }
+        let connect = sqlx::sqlite::SqliteConnectOptions::new().filename(database).create_if_missing(false).busy_timeout(std::time::Duration::from_secs(10));
+        backup::write(&connect, to).await
+    }
+
     /// Refuses new requests, finishes those queued, copies the write-ahead log into the database file, and lets go of the
     /// folder. Repeating waits for the same end. A dropped caller leaves the closing under way.
     ///

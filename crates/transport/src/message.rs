@@ -165,11 +165,16 @@ fn without_the_blank_line(mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// One per job, whatever the attempt; another content revision is another message. No two recipients share one (a provider counts that).
 fn message_id(parts: &MessageParts<'_>) -> String {
+    format!("<{}>", message_id_of(parts.key, parts.content_revision, parts.from.address.domain()))
+}
+
+/// The `Message-ID` of a content revision, without its brackets; `domain` is the sender's, in A-labels.
+pub fn message_id_of(key: &Key, content_revision: u32, domain: &str) -> String {
     let mut sha = Sha256::new();
-    sha.update(parts.key.as_str());
+    sha.update(key.as_str());
     sha.update([0]);
-    sha.update(parts.content_revision.to_be_bytes());
-    format!("<{}@{}>", hex::encode(&sha.finalize()[..16]), parts.from.address.domain())
+    sha.update(content_revision.to_be_bytes());
+    format!("{}@{domain}", hex::encode(&sha.finalize()[..16]))
 }
 
 /// The job's boundaries. `=_` stands in no quoted-printable or base64 text, and a body that holds the rest is base64 (see `body.rs`).

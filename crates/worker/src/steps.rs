@@ -116,36 +116,67 @@ async fn wait_until(worker: &Worker, due: Moment) {
     }
 }
 
-async fn claimed(worker: &Arc<Worker>, lane: &Arc<Lane>, record: Record, letter: Option<Sealed>, progress: &Progress) -> Result<Answer, LedgerError> {
+/// Claims and runs. The wake-up may be faster than the swap to `queued` that follows its confirm: whoever comes second looks again.
+async fn claimed(
+    worker: &Arc<Worker>,
+    lane: &Arc<Lane>,
+    mut record: Record,
+    letter: Option<Sealed>,
+    progress: &Progress,
+) -> Result<Answer, LedgerError> {
+    for _ in 0..CLAIM_TRIES {
+        match claim(worker, lane, &record, letter.as_ref(), progress).await? {
+            Claim::Answered(answer) => return Ok(answer),
+            Claim::Moved(standing) => record = *standing,
+        }
+    }
+    metrics::duplicate_suppressed(Where::Claim);
+    Ok(dropped(WakeUpResult::Duplicate))
+}
+
+enum Claim {
+    Answered(Answer),
+    /// Released meanwhile: still to be claimed.
+    Moved(Box<Record>),
+}
+
+/// A release comes between at most once; more tries are for limits that gave it back at the same moment.
+const CLAIM_TRIES: u32 = 4;
+
+async fn claim(worker: &Arc<Worker>, lane: &Arc<Lane>, record: &Record, letter: Option<&Sealed>, progress: &Progress) -> Result<Claim, LedgerError> {
+    let answered = |answer| Ok(Claim::Answered(answer));
     let asked = Instant::now();
-    let Ok(change) = transition(&record, &Event::Claim { worker: worker.id, lease: worker.settings.lease }, worker.clock.now()) else {
-        return Ok(dropped(WakeUpResult::Early));
+    let Ok(change) = transition(record, &Event::Claim { worker: worker.id, lease: worker.settings.lease }, worker.clock.now()) else {
+        return answered(dropped(WakeUpResult::Early));
     };
     let next = change.record.clone();
-    let mut swap = Swap::of(&record, change);
+    let mut swap = Swap::of(record, change);
     if let Some(max) = worker.settings.limits(record.tenant()).max_in_flight {
         swap = swap.below(Counter::TenantInFlight(record.tenant().to_owned()), max);
     }
     match worker.ports.ledger.swap(swap).await? {
         Swapped::Swapped => {}
+        Swapped::Conflict(standing) if standing.generation == record.generation && matches!(standing.state, State::Scheduled | State::Queued) => {
+            return Ok(Claim::Moved(standing));
+        }
         Swapped::Conflict(_) | Swapped::Missing => {
             metrics::duplicate_suppressed(Where::Claim);
-            return Ok(dropped(WakeUpResult::Duplicate));
+            return answered(dropped(WakeUpResult::Duplicate));
         }
-        Swapped::Refused(Guard::NotSuppressed(_)) => return suppressed(worker, &record).await,
-        Swapped::Refused(Guard::NotBefore(_)) => return Ok(dropped(WakeUpResult::Early)),
-        Swapped::Refused(Guard::Before(_)) => return Ok(dropped(WakeUpResult::Stale)),
-        Swapped::Full => return limit(worker, &record, WaitingFor::TenantInFlight, worker.clock.now().plus(FULL_AGAIN)).await,
+        Swapped::Refused(Guard::NotSuppressed(_)) => return suppressed(worker, record).await.map(Claim::Answered),
+        Swapped::Refused(Guard::NotBefore(_)) => return answered(dropped(WakeUpResult::Early)),
+        Swapped::Refused(Guard::Before(_)) => return answered(dropped(WakeUpResult::Stale)),
+        Swapped::Full => return limit(worker, record, WaitingFor::TenantInFlight, worker.clock.now().plus(FULL_AGAIN)).await.map(Claim::Answered),
     }
     metrics::wake_up(WakeUpResult::Claimed);
     progress.set(Seen::Claimed(Box::new(next.clone())));
     let mut leased = Leased::new(next, Arc::clone(&worker.ports.ledger), worker.id, worker.settings.lease, lane.transport.attempt_max(), asked);
     let Some(letter) = letter else {
         let outcome = Outcome::new(OutcomeClass::Permanent, Stage::Artifact, "letter-missing", "the ledger holds no letter for it");
-        return before(worker, lane, &leased, outcome, Vec::new()).await;
+        return before(worker, lane, &leased, outcome, Vec::new()).await.map(Claim::Answered);
     };
-    let ended = attempt::run(worker, lane, &mut leased, &letter, progress).await;
-    finish(worker, lane, &leased, ended, progress).await
+    let ended = attempt::run(worker, lane, &mut leased, letter, progress).await;
+    finish(worker, lane, &leased, ended, progress).await.map(Claim::Answered)
 }
 
 /// Carries out what an attempt came to.

@@ -1,0 +1,124 @@
+//! `curfew check`: reaches every service, says what is in the way, changes nothing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::config::{Book, Config, TransportKind};
+use crate::exit::{Ended, Exit, Failure};
+use crate::up::roles;
+use crate::wire;
+
+/// The longest that one service may take.
+const PROBE_MAX: Duration = Duration::from_secs(20);
+
+struct Line {
+    what: String,
+    ok: bool,
+    says: String,
+}
+
+/// Looks at everything; exit 1 if anything is in the way. `audit`: compares book and ledger too, on a folder that nobody has open.
+///
+/// # Errors
+/// `not_yet`, where an audit meets a running process.
+pub async fn check(config: &Config, audit: bool, json: bool) -> Ended {
+    let mut lines = Vec::new();
+    let Book::Sqlite { file, data } = &config.book else { return Err(Failure::usage("[book] url: this build runs on SQLite")) };
+    lines.push(folder(data));
+    lines.push(durability(file));
+    content(config, &mut lines);
+    transports(config, &mut lines).await;
+    if audit {
+        lines.push(audited(config).await?);
+    }
+    let ok = lines.iter().all(|line| line.ok);
+    print(&lines, ok, json);
+    Ok(if ok { Exit::Done } else { Exit::Refused })
+}
+
+fn folder(data: &Path) -> Line {
+    let says = if !data.exists() { "will be made at the first start" } else { "there" };
+    let ok = !data.exists() || data.is_dir() && data.metadata().is_ok_and(|m| !m.permissions().readonly());
+    Line {
+        what: format!("data folder {}", data.display()),
+        ok,
+        says: if ok { says.to_owned() } else { "not a folder that this user can write".to_owned() },
+    }
+}
+
+/// Embedded, acceptance, intents and operators' verbs wait for the disk.
+fn durability(file: &Path) -> Line {
+    Line {
+        what: format!("book and ledger {}", file.display()),
+        ok: true,
+        says: "durability fsync (SQLite, synchronous=FULL for what must last)".to_owned(),
+    }
+}
+
+fn content(config: &Config, lines: &mut Vec<Line>) {
+    let templates = wire::templates(config);
+    lines.push(Line {
+        what: format!("templates {}", config.templates.dir.display()),
+        ok: templates.is_ok(),
+        says: templates.map_or_else(|e| e.to_string(), |t| format!("{} loaded", t.list().count())),
+    });
+    let artifacts = wire::artifacts(config);
+    lines.push(Line {
+        what: format!("artifacts {}", config.artifacts.roots.join(", ")),
+        ok: artifacts.is_ok(),
+        says: artifacts.map_or_else(|e| e.to_string(), |_| "roots are there".to_owned()),
+    });
+    lines.push(Line { what: "zone data".to_owned(), ok: true, says: curfew_content::Zones::load().version().to_owned() });
+}
+
+/// Each mail server is spoken to as far as the login, without a job.
+async fn transports(config: &Config, lines: &mut Vec<Line>) {
+    for (name, transport) in &config.transports {
+        let what = format!("transport {name}");
+        let line = match &transport.kind {
+            TransportKind::Capture => Line { what, ok: true, says: "captures into mail/*.eml".to_owned() },
+            TransportKind::Smtp(smtp) => match wire::smtp(smtp) {
+                Err(error) => Line { what, ok: false, says: error.to_string() },
+                Ok(reached) => match tokio::time::timeout(PROBE_MAX, reached.probe()).await {
+                    Ok(Ok(())) => Line { what, ok: true, says: format!("{}:{} answers, the login works", smtp.host, smtp.port) },
+                    Ok(Err(outcome)) => Line { what, ok: false, says: format!("{} at {}: {}", outcome.class, outcome.stage, outcome.diagnostic) },
+                    Err(_late) => Line { what, ok: false, says: "no answer in time".to_owned() },
+                },
+            },
+        };
+        lines.push(line);
+    }
+}
+
+async fn audited(config: &Config) -> Result<Line, Failure> {
+    let parts = wire::embedded(config).await.map_err(|error| match error {
+        wire::WireError::Locked(_) => Failure::not_yet(format!("{error}; an audit needs the folder for itself (a running process audits by itself)")),
+        wire::WireError::Other(says) => Failure::usage(says),
+    })?;
+    let (ports, settings) = roles::scheduler_parts(&parts, config);
+    let audited = curfew_scheduler::audit(&ports, &settings).await.map_err(|e| Failure::refused(e.to_string()))?;
+    parts.store.close().await.map_err(|e| Failure::refused(e.to_string()))?;
+    let findings: Vec<_> = audited.findings.iter().map(|f| format!("{}: {}", f.key, f.seen)).collect();
+    let says = format!(
+        "{} rows, {} records, {} repairs, {} findings {}",
+        audited.rows,
+        audited.records,
+        audited.repairs,
+        findings.len(),
+        findings.join("; ")
+    );
+    Ok(Line { what: "audit".to_owned(), ok: findings.is_empty(), says: says.trim_end().to_owned() })
+}
+
+fn print(lines: &[Line], ok: bool, json: bool) {
+    if json {
+        let checks: Vec<Value> = lines.iter().map(|l| json!({"check": l.what, "ok": l.ok, "detail": l.says})).collect();
+        println!("{}", json!({"ok": ok, "checks": checks, "durability": {"book": "fsync", "ledger": "fsync", "broker": "none"}}));
+        return;
+    }
+    for line in lines {
+        println!("{}  {}: {}", if line.ok { "ok  " } else { "FAIL" }, line.what, line.says);
+    }
+}

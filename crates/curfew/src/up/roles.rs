@@ -1,0 +1,165 @@
+//! The roles of one process, made from its parts and its configuration.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use curfew_api::{Api, Door, FleetInfo, Known, Operator, Ready, TenantDefaults};
+use curfew_deadletter::DeadLetter;
+use curfew_scheduler::Scheduler;
+use curfew_telemetry::metrics::Exposition;
+use curfew_worker::Worker;
+use curfew_worker::pause::Pauses;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, Tenant};
+use crate::wire::{Parts, WireError, rate_per_s};
+
+/// The scheduler.
+pub fn scheduler(parts: &Parts, config: &Config, nudge: Arc<Notify>) -> Arc<Scheduler> {
+    let (ports, settings) = scheduler_parts(parts, config);
+    Arc::new(Scheduler::new(ports, settings, nudge))
+}
+
+/// What a scheduler is made of; an audit takes the same.
+pub fn scheduler_parts(parts: &Parts, config: &Config) -> (curfew_scheduler::Ports, curfew_scheduler::Settings) {
+    let ports = curfew_scheduler::Ports {
+        ledger: Arc::clone(&parts.ledger),
+        book: Arc::clone(&parts.book),
+        review: Arc::clone(&parts.review),
+        broker: Arc::clone(&parts.broker),
+        rulebook: Arc::clone(&parts.rulebook),
+    };
+    let limits = |t: &Tenant| curfew_scheduler::TenantLimits {
+        max_in_flight: t.max_in_flight.map(u64::from),
+        rate_per_s: t.rate.map(|rate| rate_per_s(rate.count, rate.per)),
+        credit: t.credit.map(u64::from),
+    };
+    let settings = curfew_scheduler::Settings {
+        shards: parts.shards.clone(),
+        tick: config.scheduler.tick,
+        horizon: config.scheduler.horizon,
+        staging_window: config.scheduler.staging_window,
+        claim_grace: config.scheduler.claim_grace,
+        lease: config.worker.lease,
+        concurrency: config.worker.concurrency,
+        tenants: by_tenant(config, limits),
+        max_live_bytes: u64::MAX, // the embedded ledger lives on the disk
+    };
+    (ports, settings)
+}
+
+fn by_tenant<T>(config: &Config, limits: impl Fn(&Tenant) -> T) -> BTreeMap<String, T> {
+    let named = config.tenants.named.iter().map(|(name, tenant)| (name.clone(), limits(tenant)));
+    named.chain([("default".to_owned(), limits(&config.tenants.default))]).collect()
+}
+
+/// The worker.
+pub async fn worker(parts: &Parts, config: &Config, drain: Duration, pauses: Arc<dyn Pauses>) -> Result<Arc<Worker>, WireError> {
+    let ports = curfew_worker::Ports {
+        ledger: Arc::clone(&parts.ledger),
+        book: Arc::clone(&parts.book),
+        broker: Arc::clone(&parts.broker),
+        rulebook: Arc::clone(&parts.rulebook),
+        keyring: Arc::clone(&parts.keyring),
+        artifacts: Arc::clone(&parts.artifacts),
+        lanes: Arc::clone(&parts.lanes),
+        pauses,
+    };
+    let limits = |t: &Tenant| curfew_worker::TenantLimits {
+        max_in_flight: t.max_in_flight.map(u64::from),
+        rate_per_s: t.rate.map(|rate| rate_per_s(rate.count, rate.per)),
+    };
+    let settings = curfew_worker::Settings {
+        shards: parts.shards.clone(),
+        concurrency: config.worker.concurrency,
+        lease: config.worker.lease,
+        drain,
+        tenants: by_tenant(config, limits),
+    };
+    Worker::new(ports, settings).await.map_err(|e| WireError::Other(e.to_string()))
+}
+
+/// The dead-letter consumer.
+pub fn deadletter(parts: &Parts, config: &Config) -> Arc<DeadLetter> {
+    let ports = curfew_deadletter::Ports {
+        ledger: Arc::clone(&parts.ledger),
+        book: Arc::clone(&parts.book),
+        review: Arc::clone(&parts.review),
+        broker: Arc::clone(&parts.broker),
+        keyring: Arc::clone(&parts.keyring),
+        owners: Arc::new(config.review.owners.iter().map(|(reason, owner)| (reason.word().to_owned(), owner.clone())).collect()),
+    };
+    Arc::new(DeadLetter::new(ports, curfew_deadletter::Settings { shards: parts.shards.clone(), tick: config.scheduler.tick }))
+}
+
+/// Who may ask the API.
+pub fn operators(config: &Config) -> Vec<Operator> {
+    config
+        .operators
+        .values()
+        .map(|o| Operator {
+            name: o.name.clone(),
+            token_hash: o.token_hash(),
+            roles: o.roles.iter().map(|r| r.word().to_owned()).collect(),
+            tenants: o.tenants.clone().unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// The API.
+pub fn api(
+    parts: &Arc<Parts>,
+    config: &Config,
+    operators: Vec<Operator>,
+    nudge: &Arc<Notify>,
+    exposition: Exposition,
+    stop: CancellationToken,
+) -> Api {
+    let known = Known {
+        policies: config.policies.keys().cloned().collect::<BTreeSet<_>>(),
+        transports: config.transports.keys().cloned().collect(),
+        tenants: by_tenant(config, |t| TenantDefaults { policy: t.policy.clone(), transport: t.transport.clone() }),
+    };
+    let door = Door::new(
+        (*parts.keyring).clone(),
+        Arc::clone(&parts.templates),
+        Arc::clone(&parts.artifacts),
+        Arc::clone(&parts.zones),
+        known,
+        config.ledger.shards,
+    );
+    let info = FleetInfo {
+        roles: ["scheduler", "worker", "deadletter", "api"].map(str::to_owned).to_vec(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        transports: config.transports.keys().cloned().collect(),
+        shards: config.ledger.shards,
+        durability: [("book", "fsync"), ("ledger", "fsync"), ("broker", "none")].map(|(store, level)| (store.to_owned(), level.to_owned())).into(),
+    };
+    let nudge = Arc::clone(nudge);
+    let froms: BTreeMap<String, String> = config.transports.iter().map(|(name, t)| (name.clone(), t.from.address.clone())).collect();
+    Api {
+        ledger: Arc::clone(&parts.ledger),
+        book: Arc::clone(&parts.book),
+        review: Arc::clone(&parts.review),
+        rulebook: (*parts.rulebook).clone(),
+        door,
+        operators,
+        escalation_owner: "on-call".to_owned(),
+        event_secrets: config
+            .transports
+            .iter()
+            .filter_map(|(name, t)| t.events_secret.as_ref().map(|s| (name.clone(), s.expose().as_bytes().to_vec())))
+            .collect(),
+        staging_window: config.scheduler.staging_window,
+        message_id_of: Arc::new(move |key, revision, transport| {
+            crate::wire::message_id(key, revision, froms.get(transport).map_or("", String::as_str))
+        }),
+        on_accepted: Arc::new(move || nudge.notify_one()),
+        on_drain: Arc::new(move || stop.cancel()),
+        readiness: Arc::new(|| Ready { ready: true, waiting_for: Vec::new() }),
+        exposition: Arc::new(move || exposition.render()),
+        fleet_info: Arc::new(move || info.clone()),
+    }
+}

@@ -1,0 +1,261 @@
+//! The wiring: the only file that names adapters. From a checked configuration to the ports that the roles work with.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use curfew_book::Book;
+use curfew_book::sql::SqlBook;
+use curfew_broker::Broker;
+use curfew_broker::in_process::InProcess;
+use curfew_content::{Artifacts, Templates, Zones};
+use curfew_courier::{Rulebook, TransportRules};
+use curfew_domain::sealed::Keyring;
+use curfew_domain::{Key, Shard};
+use curfew_ledger::Ledger;
+use curfew_ledger::sql::{Options, SqlLedger};
+use curfew_review::Review;
+use curfew_review::sql::SqlReview;
+use curfew_store::{OpenOptions, Sqlite, StoreError};
+use curfew_transport::smtp::{Login, Mechanism, Secret, SmtpConfig, SmtpTransport, Timeouts, TlsMode};
+use curfew_transport::{CaptureTransport, Transport};
+use curfew_worker::{Lane, LaneSettings};
+
+use crate::config::{self, Auth, Book as BookUrl, Config, SmtpSettings, Tls, TransportKind};
+
+/// Why the parts can't be put together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// Another process has the data folder (exit 75).
+    #[error("the data folder is in use by another process: {0}")]
+    Locked(String),
+    /// Something else; one line (exit 2 or 1).
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<StoreError> for WireError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Locked { path } => Self::Locked(path.display().to_string()),
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+fn other(error: impl std::fmt::Display) -> WireError {
+    WireError::Other(error.to_string())
+}
+
+/// The parts that every role shares.
+pub struct Parts {
+    /// The file behind everything, when embedded.
+    pub store: Sqlite,
+    /// Where it stands.
+    pub data: PathBuf,
+    /// Who may send now.
+    pub ledger: Arc<dyn Ledger>,
+    /// What was accepted.
+    pub book: Arc<dyn Book>,
+    /// Dead letters.
+    pub review: Arc<dyn Review>,
+    /// Wake-ups.
+    pub broker: Arc<dyn Broker>,
+    /// Policies and transports' properties.
+    pub rulebook: Arc<Rulebook>,
+    /// Opens letters.
+    pub keyring: Arc<Keyring>,
+    /// Attachments.
+    pub artifacts: Arc<Artifacts>,
+    /// Templates.
+    pub templates: Arc<Templates>,
+    /// Zone data.
+    pub zones: Arc<Zones>,
+    /// Transports by name.
+    pub lanes: Arc<BTreeMap<String, Arc<Lane>>>,
+    /// The shards of the fleet.
+    pub shards: Vec<Shard>,
+}
+
+/// Opens the embedded stores and everything around them. The data folder is locked until the parts are dropped.
+///
+/// # Errors
+/// `Locked`, or what else is in the way, in one line.
+pub async fn embedded(config: &Config) -> Result<Parts, WireError> {
+    let (store, data) = open_store(config).await?;
+    let ledger = Arc::new(SqlLedger::open(store.clone(), Options { horizon: config.scheduler.horizon, ..Options::default() }).await.map_err(other)?);
+    let book = Arc::new(SqlBook::open(store.clone()).await.map_err(other)?);
+    let review = Arc::new(SqlReview::open(Arc::clone(&book)).await.map_err(other)?);
+    let keyring = match &config.keys {
+        Some(keyring) => keyring.clone(),
+        None => config::load_or_create_keys(&data).map_err(other)?,
+    };
+    constants(&*book, config, &keyring).await?;
+    let now = ledger.now().await.map_err(other)?;
+    let ended = ledger.take_over(now).await.map_err(other)?;
+    if ended > 0 {
+        tracing::warn!("took over {ended} jobs that a former process had in hand");
+    }
+    let lanes = lanes(config, &data)?;
+    Ok(Parts {
+        rulebook: Arc::new(rulebook(config, &lanes)),
+        keyring: Arc::new(keyring),
+        artifacts: Arc::new(artifacts(config)?),
+        templates: Arc::new(templates(config)?),
+        zones: Arc::new(Zones::load()),
+        broker: Arc::new(InProcess::new(config.ledger.shards)),
+        shards: (0..config.ledger.shards).map(Shard).collect(),
+        lanes: Arc::new(lanes),
+        store,
+        data,
+        ledger,
+        book,
+        review,
+    })
+}
+
+/// Opens the file alone, for `backup`, `book migrate` and the like.
+///
+/// # Errors
+/// As [`embedded`].
+pub async fn open_store(config: &Config) -> Result<(Sqlite, PathBuf), WireError> {
+    let BookUrl::Sqlite { file, data } = &config.book else {
+        return Err(WireError::Other("[book] url: this build runs on SQLite; a server's URL needs `curfew run`".to_owned()));
+    };
+    let mut options = OpenOptions::new(data);
+    if let Some(name) = file.file_name() {
+        options.file = name.to_string_lossy().into_owned();
+    }
+    Ok((Sqlite::open(options).await?, data.clone()))
+}
+
+/// What safety rests on stands in the book since the first start; a process configured otherwise stops.
+async fn constants(book: &dyn Book, config: &Config, keyring: &Keyring) -> Result<(), WireError> {
+    let given = [("shards".to_owned(), config.ledger.shards.to_string())];
+    for (name, standing) in book.constants(&given).await.map_err(other)? {
+        if let Some((_, wanted)) = given.iter().find(|(n, _)| *n == name)
+            && *wanted != standing
+        {
+            return Err(WireError::Other(format!("[ledger] {name} = {wanted}: this book was begun with {standing}, and that can't be changed")));
+        }
+    }
+    let _ids = keyring.ids().count();
+    Ok(())
+}
+
+/// The templates of the folder; none where there is no folder.
+///
+/// # Errors
+/// `Other`, where one can't be read.
+pub fn templates(config: &Config) -> Result<Templates, WireError> {
+    if !config.templates.dir.exists() {
+        return Ok(Templates::default());
+    }
+    let (templates, warnings) = Templates::load(&config.templates.dir, &BTreeMap::new()).map_err(other)?;
+    for warning in warnings {
+        tracing::warn!("template {}: {}", warning.template, warning.message);
+    }
+    Ok(templates)
+}
+
+/// The allowed roots.
+///
+/// # Errors
+/// `Other`, where one isn't there.
+pub fn artifacts(config: &Config) -> Result<Artifacts, WireError> {
+    Artifacts::new(Path::new("."), &config.artifacts.roots).map_err(other)
+}
+
+fn rulebook(config: &Config, lanes: &BTreeMap<String, Arc<Lane>>) -> Rulebook {
+    let transports = config.transports.iter().map(|(name, transport)| {
+        let idempotency_window = match &transport.kind {
+            TransportKind::Smtp(smtp) => smtp.idempotency.as_ref().map(|(window, _)| *window),
+            TransportKind::Capture => None,
+        };
+        let attempt_max = lanes.get(name).map_or(Duration::from_secs(1800), |lane| lane.transport.attempt_max());
+        (name.clone(), TransportRules { idempotency_window, attempt_max })
+    });
+    Rulebook::new(config.policies.clone(), transports.collect())
+}
+
+fn lanes(config: &Config, data: &Path) -> Result<BTreeMap<String, Arc<Lane>>, WireError> {
+    config.transports.iter().map(|(name, transport)| Ok((name.clone(), Arc::new(lane(transport, data)?)))).collect()
+}
+
+fn lane(transport: &config::Transport, data: &Path) -> Result<Lane, WireError> {
+    let (port, idempotency_header): (Arc<dyn Transport>, _) = match &transport.kind {
+        TransportKind::Smtp(smtp) => (self::smtp(smtp)?, smtp.idempotency.as_ref().map(|(_, header)| header.clone())),
+        TransportKind::Capture => (Arc::new(CaptureTransport::new(data).map_err(other)?), None),
+    };
+    let settings = LaneSettings {
+        name: transport.name.clone(),
+        from_address: transport.from.address.clone(),
+        from_name: transport.from.name.clone(),
+        rate_per_s: transport.rate.map(|rate| rate_per_s(rate.count, rate.per)),
+        idempotency_header,
+    };
+    Ok(Lane::new(settings, port))
+}
+
+/// A mail server as a transport; connects to nothing yet.
+///
+/// # Errors
+/// `Other`, where a value is out of its bounds.
+pub fn smtp(smtp: &SmtpSettings) -> Result<Arc<dyn Transport>, WireError> {
+    Ok(Arc::new(SmtpTransport::new(smtp_config(smtp), None).map_err(other)?))
+}
+
+/// The `Message-ID` of a content revision, without its brackets, as the transport's sender makes it.
+pub fn message_id(key: &Key, revision: u32, from_address: &str) -> String {
+    let domain = curfew_domain::address::check(from_address).map(|a| a.domain().to_owned()).unwrap_or_default(); // the configuration checked it
+    curfew_transport::message::message_id_of(key, revision, &domain)
+}
+
+/// A rate as a figure per second.
+pub fn rate_per_s(count: u32, per: Duration) -> f64 {
+    f64::from(count) / per.as_secs_f64()
+}
+
+fn smtp_config(smtp: &SmtpSettings) -> SmtpConfig {
+    let mut made = SmtpConfig::new(smtp.host.clone(), smtp.port);
+    made.tls = match smtp.tls {
+        Tls::None => TlsMode::None,
+        Tls::Opportunistic => TlsMode::Opportunistic,
+        Tls::Required => TlsMode::Required,
+        Tls::Implicit => TlsMode::Implicit,
+    };
+    made.ca_file.clone_from(&smtp.ca_file);
+    made.auth = smtp.user.as_ref().zip(smtp.password.as_ref()).map(|(user, password)| Login {
+        mechanism: match smtp.auth {
+            Auth::Plain => Mechanism::Plain,
+            Auth::Login => Mechanism::Login,
+            Auth::Xoauth2 => Mechanism::XOAuth2,
+        },
+        user: user.clone(),
+        password: Secret::new(password.expose()),
+    });
+    if let Some(hello) = &smtp.hello {
+        made.hello.clone_from(hello);
+    }
+    made.max_connections = smtp.max_connections as usize;
+    let wait = &smtp.timeouts;
+    made.timeouts = Timeouts { connect: wait.connect, tls: wait.tls, reply: wait.reply, block: wait.block, end: wait.end, ..Timeouts::default() };
+    made
+}
+
+/// Applies pending migrations, or names them; the names.
+///
+/// # Errors
+/// As [`embedded`].
+pub async fn migrate(config: &Config, only_check: bool) -> Result<Vec<String>, WireError> {
+    let (store, _data) = open_store(config).await?;
+    let all: Vec<_> = [curfew_ledger::sql::MIGRATIONS, &curfew_book::sql::MIGRATIONS[..], &curfew_review::sql::MIGRATIONS[..]].concat();
+    let pending: Vec<String> = store.pending(&all).await?.into_iter().map(|m| m.to_string()).collect();
+    if !only_check {
+        store.migrate(&all).await?;
+    }
+    store.close().await?;
+    Ok(pending)
+}
