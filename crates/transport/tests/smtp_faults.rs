@@ -281,6 +281,31 @@ async fn a_reply_that_comes_twice_is_never_read_as_another_mails() {
     }
 }
 
+/// Two acceptances too many would reach as far as the next mail's end marker, where the server refuses: that mail would be called sent.
+#[tokio::test]
+async fn surplus_acceptances_are_not_the_next_mails() {
+    let thrice = "250 2.0.0 Ok: queued as 4ZK3QH5xYz\r\n".repeat(3);
+    for pipelining in [true, false] {
+        let thrice = thrice.clone();
+        let script = move |event: &Event<'_>| match (event.stage, event.connection, event.message) {
+            (Stage::Dot, 1, 1) => Action::raw(thrice.clone()),
+            (Stage::Dot, _, _) => Action::reply("451 4.3.0 try later"),
+            _ => Action::Default,
+        };
+        let mut server_config = Config::scripted(script);
+        server_config.extensions.pipelining = pipelining;
+        let server = MailServer::start(server_config).await;
+        let transport = transport(config(&server));
+        let mut verdicts = Vec::new();
+        for number in 1..=3 {
+            verdicts.push((parcel(number), attempt(&transport, &parcel(number)).await));
+        }
+        let classes: Vec<_> = verdicts.iter().map(|(_, ended)| class(ended)).collect();
+        assert_eq!(classes, [OutcomeClass::Accepted, OutcomeClass::Transient, OutcomeClass::Transient]);
+        compare(&server, &verdicts);
+    }
+}
+
 /// Random faults on few connections: the server's log and our verdicts agree, whatever was late, cut, repeated or nonsense.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_random_faults_the_servers_log_and_our_verdicts_agree() {
