@@ -1,2 +1,7 @@
-//! curfew
-fn main() {}
+//! The binary: see the library beside it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    curfew::cli::run(&curfew::verbs::Wired).into()
+}

@@ -1,0 +1,170 @@
+//! What goes to stdout: objects for programs, tables and lines for people.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use crate::exit::Failure;
+
+/// A table's cell is cut after so many characters, but for the first column, which names the row.
+const CELL_MAX: usize = 48;
+
+/// How to print.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// `--json`.
+    pub json: bool,
+}
+
+/// A table that grows by rows and is printed at its end.
+pub struct Table {
+    columns: &'static [&'static str],
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// Of these fields.
+    pub fn new(columns: &'static [&'static str]) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// Adds an object's fields.
+    pub fn add(&mut self, object: &Value) {
+        let cells = self.columns.iter().map(|c| cell(object.get(c).unwrap_or(&Value::Null)));
+        self.rows.push(cells.collect());
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The lines, aligned; nothing but a header where there are no rows.
+    pub fn lines(&self) -> String {
+        let cut = |n: usize, text: &str| -> String {
+            if n == 0 || text.chars().count() <= CELL_MAX { text.to_owned() } else { text.chars().take(CELL_MAX - 1).chain(['…']).collect() }
+        };
+        let header: Vec<String> = self.columns.iter().map(|c| c.to_uppercase().replace('_', " ")).collect();
+        let rows = self.rows.iter().map(|r| r.iter().enumerate().map(|(n, c)| cut(n, c)).collect::<Vec<_>>());
+        let all: Vec<Vec<String>> = [header].into_iter().chain(rows).collect();
+        let width = |n: usize| all.iter().filter_map(|r| r.get(n)).map(|c| c.chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
+        let mut out = String::new();
+        for row in &all {
+            let line: Vec<String> = row.iter().zip(&widths).map(|(c, w)| format!("{c:<w$}")).collect();
+            out.push_str(line.join("  ").trim_end());
+            out.push('\n');
+        }
+        out
+    }
+}
+
+impl Output {
+    /// One object: a line for programs, a line per field for people.
+    ///
+    /// # Errors
+    /// Where stdout can't be written.
+    pub fn object(self, object: &Value) -> Result<(), Failure> {
+        if self.json { line(&object.to_string()) } else { text(&fields(object, 0)) }
+    }
+
+    /// One object for programs, this text for people.
+    ///
+    /// # Errors
+    /// Where stdout can't be written.
+    pub fn object_or(self, object: &Value, people: &str) -> Result<(), Failure> {
+        if self.json { line(&object.to_string()) } else { line(&plain(people)) }
+    }
+}
+
+/// A line of stdout.
+///
+/// # Errors
+/// As `text`.
+pub fn line(line: &str) -> Result<(), Failure> {
+    text(&format!("{line}\n"))
+}
+
+/// Text for stdout. A reader that closed its end has read enough: the process ends, quietly.
+///
+/// # Errors
+/// Where stdout can't be written.
+pub fn text(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) => Err(Failure::usage(format!("stdout can't be written: {e}"))),
+    }
+}
+
+/// Text without controls and direction changes: it may be somebody else's words, and terminals obey them.
+pub fn plain(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}') {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+        out
+    })
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => plain(text),
+        Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// An object's fields, one a line; objects within are indented, absent ones left out.
+fn fields(value: &Value, depth: usize) -> String {
+    let Value::Object(map) = value else { return format!("{}\n", cell(value)) };
+    let indent = "  ".repeat(depth);
+    let mut out = String::new();
+    for (name, value) in map {
+        match value {
+            Value::Null => {}
+            Value::Object(inner) if inner.is_empty() => {}
+            Value::Object(_) => out.push_str(&format!("{indent}{}:\n{}", plain(name), fields(value, depth + 1))),
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                out.push_str(&format!("{indent}{}:\n", plain(name)));
+                items.iter().for_each(|item| out.push_str(&format!("{indent}  - {}\n", one_line(item))));
+            }
+            Value::Array(items) if items.is_empty() => {}
+            Value::Array(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                out.push_str(&format!("{indent}{}: {}\n", plain(name), cell(value)));
+            }
+        }
+    }
+    out
+}
+
+/// An object on one line, its names left out where the values speak for themselves.
+fn one_line(item: &Value) -> String {
+    let Value::Object(map) = item else { return cell(item) };
+    let present = map.iter().filter(|(_, v)| !v.is_null() && *v != &Value::from(""));
+    present.map(|(name, v)| if name == "at" { cell(v) } else { format!("{name}={}", cell(v)) }).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn nobody_elses_words_move_a_terminals_cursor() {
+        let mut table = Table::new(&["key", "diagnostic"]);
+        table.add(&json!({"key": "acme/x", "diagnostic": "550 \u{1b}[2J\r\nno"}));
+        table.add(&json!({"key": "acme/longer/name"}));
+        assert_eq!(table.lines(), "KEY               DIAGNOSTIC\nacme/x            550 \\u{1b}[2J\\u{d}\\u{a}no\nacme/longer/name  -\n");
+    }
+
+    #[test]
+    fn an_object_for_people_leaves_out_what_is_absent() {
+        let object = json!({"state": "sent", "reason": null, "labels": {"region": "east"}, "history": [{"at": "t", "from": "queued", "to": "sent"}], "notes": []});
+        assert_eq!(fields(&object, 0), "history:\n  - t from=queued to=sent\nlabels:\n  region: east\nstate: sent\n");
+    }
+}

@@ -1,0 +1,82 @@
+//! `submit`: lines of a file to the door, a few requests at a time, and one object that says what became of them.
+//!
+//! A line's number is its line in the file. Nothing is sent twice by itself; handing in a file again is safe, for what was accepted
+//! counts as a duplicate. Of two lines with one key the earlier is handed in first.
+//!
+//! Read `submit_lines.rs` and `csv_rows.rs` for the reading, `submit_send.rs` for the sending.
+
+use std::fs::File;
+use std::io::{self, BufReader, IsTerminal, Read};
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::args::{Format, Submit};
+use super::client::Client;
+use super::csv_rows::CsvRows;
+use super::output;
+use super::submit_lines::{Lines, Row};
+use super::submit_send::{Summary, send};
+use crate::exit::{Ended, Exit, Failure};
+
+/// Hands in a file. The object is printed always, before any failure is told.
+///
+/// # Errors
+/// Usage before anything is sent; no answer, or not yet, in the midst of it.
+pub fn submit(client: &Client, args: &Submit) -> Ended {
+    let mut summary = Summary::default();
+    let ended = hand_in(client, args, &mut summary);
+    output::line(&summary.json().to_string())?;
+    ended?;
+    Ok(if summary.rejected > 0 { Exit::Refused } else { Exit::Done })
+}
+
+fn hand_in(client: &Client, args: &Submit, summary: &mut Summary) -> Result<(), Failure> {
+    let (input, bytes): (Box<dyn Read>, u64) = if args.file.as_os_str() == "-" {
+        (Box::new(io::stdin()), 0)
+    } else {
+        let unreadable = |e: io::Error| Failure::usage(format!("{}: {e}", args.file.display()));
+        let file = File::open(&args.file).map_err(unreadable)?;
+        let meta = file.metadata().map_err(unreadable)?;
+        if meta.is_dir() {
+            return Err(Failure::usage(format!("{}: is a folder", args.file.display())));
+        }
+        (Box::new(file), meta.len())
+    };
+    let input = BufReader::with_capacity(1 << 18, input);
+    let rows: Box<dyn Iterator<Item = Result<Row, Failure>>> = match args.format.unwrap_or_else(|| by_extension(&args.file)) {
+        Format::Ndjson => Box::new(Lines::new(input)),
+        Format::Csv => Box::new(CsvRows::new(input)?),
+    };
+    let bar = bar(bytes);
+    let rows = rows.inspect(|row| {
+        if let Ok(row) = row {
+            bar.set_position(row.read_to);
+        }
+    });
+    let sent = send(client, args.zone.as_deref(), rows, summary);
+    bar.finish_and_clear();
+    sent
+}
+
+fn by_extension(file: &Path) -> Format {
+    match file.extension() {
+        Some(e) if e.eq_ignore_ascii_case("csv") => Format::Csv,
+        Some(_) | None => Format::Ndjson,
+    }
+}
+
+/// On a terminal a bar of the file's bytes, or a spinner for stdin; elsewhere nothing.
+fn bar(bytes: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let (bar, template) = if bytes > 0 {
+        (ProgressBar::new(bytes), "{bar:40} {bytes}/{total_bytes} {eta} left")
+    } else {
+        (ProgressBar::new_spinner(), "{spinner} {bytes}")
+    };
+    bar.set_draw_target(ProgressDrawTarget::stderr());
+    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_invalid| ProgressStyle::default_bar()));
+    bar
+}
