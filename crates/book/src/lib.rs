@@ -10,17 +10,18 @@
 //! - K6  A day's figures are each counted on their own: accepted from the door's log, the others from rows.
 //! - K7  The audit trail is appended to, never changed, and a change is found (`verify`).
 //!
-//! Imports `domain` (and `store`, in `sql`). Read `port.rs` next.
+//! Imports `domain` (and `store`, in `sql`). Read `port.rs` next, then `judge/story.rs`.
 
 pub mod conformance;
 mod error;
+pub mod judge;
 mod port;
 pub mod sql;
 mod view;
 
 pub use error::BookError;
 pub use port::{
-    Accepted, AuditEntry, Book, BookState, Door, Evidence, EvidenceSource, EvidenceTaken, Fate, Filter, OpenVerb, OpenedVerb, Page, Planned, Story, Told, VerbEnd,
-    VerbRequest,
+    Accepted, AuditEntry, Book, BookState, Door, Evidence, EvidenceSource, EvidenceTaken, Fate, Filter, OpenVerb, OpenedVerb, Page, Planned, Story,
+    Told, VerbEnd, VerbRequest,
 };
 pub use view::{Day, DayCount, HoldRow, JobView, Row, SuppressionRow};

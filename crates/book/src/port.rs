@@ -8,8 +8,8 @@ use curfew_domain::sealed::RecipientRef;
 use curfew_domain::verb::{NumberedVerb, Verb};
 use curfew_domain::{JobId, Key, Moment, Record, Shard, State, Token};
 
-use crate::view::{Day, HoldRow, JobView, Row, SuppressionRow};
 use crate::BookError;
+use crate::view::{Day, HoldRow, JobView, Row, SuppressionRow};
 
 /// Who owns a row, or how it ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -29,7 +29,16 @@ pub enum BookState {
 }
 
 impl BookState {
-    /// As stored and shown; `staged` is shown as the record's own state.
+    /// Every state, in the order of a job's life.
+    pub const ALL: [BookState; 6] =
+        [BookState::Planned, BookState::Staged, BookState::Sent, BookState::DeadLetter, BookState::Cancelled, BookState::Suppressed];
+
+    /// The state of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.word() == word)
+    }
+
+    /// As shown; `staged` is shown as the record's own state.
     pub const fn word(self) -> &'static str {
         match self {
             BookState::Planned => "planned",
@@ -85,6 +94,8 @@ pub enum Told {
     Written,
     /// An older story: nothing changed; it still closes its record.
     Older,
+    /// The book has no such job: it lost its tail. The record must not be closed, for it alone knows the job.
+    Unknown,
 }
 
 /// What became of a token, where no record can take it.
@@ -351,7 +362,14 @@ pub trait Book: Send + Sync {
     ///
     /// # Errors
     /// `BookError`.
-    async fn unsuppress_recipient(&self, tenant: Option<&str>, recipient: &RecipientRef, actor: &str, reason: &str, at: Moment) -> Result<bool, BookError>;
+    async fn unsuppress_recipient(
+        &self,
+        tenant: Option<&str>,
+        recipient: &RecipientRef,
+        actor: &str,
+        reason: &str,
+        at: Moment,
+    ) -> Result<bool, BookError>;
 
     /// All suppressions.
     ///

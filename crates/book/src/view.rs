@@ -34,6 +34,8 @@ pub struct Row {
     pub receipt: Option<Receipt>,
     /// The token in doubt of a recorded dead letter.
     pub doubt: Option<Token>,
+    /// Its generation's tokens in doubt that attempts inside the provider's window stepped over; empty where `doubt` is.
+    pub window_doubts: Vec<Token>,
     /// Earlier tokens in doubt, carried into the next generation.
     pub doubts: Vec<Token>,
     /// Artifact hashes as first read.

@@ -28,6 +28,15 @@ pub enum ItemStatus {
 }
 
 impl ItemStatus {
+    /// Every status, in the order of an item's life.
+    pub const ALL: [ItemStatus; 5] =
+        [ItemStatus::Open, ItemStatus::WaitingApproval, ItemStatus::Replaying, ItemStatus::Resolved, ItemStatus::Withdrawn];
+
+    /// The status of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.word() == word)
+    }
+
     /// As stored and shown.
     pub const fn word(self) -> &'static str {
         match self {
@@ -130,7 +139,7 @@ pub struct Replay {
 /// What a replay did, or would do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Replayed {
-    /// The job's row after it (as it stands, for a dry run).
+    /// The job's row after it (as it stands, for a dry run); its letter is left out.
     pub row: Row,
     /// The generation it made.
     pub generation: u32,

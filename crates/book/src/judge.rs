@@ -1,0 +1,16 @@
+//! What the book makes of stories, verbs and evidence: pure, shared by every adapter.
+//!
+//! Each function changes a row as it was read under the row's lock and says what else the same transaction must do. Proven by the
+//! abstract model's `story`, `X_LOOK`, `X_APPLY`, `X_REFUSE` and `W_EVID`; the conformance suite runs them through an adapter.
+//!
+//! Read `judge/story.rs` first.
+
+mod evidence;
+mod history;
+mod story;
+mod verb;
+
+pub(crate) use evidence::source_word as evidence_source_word;
+pub use evidence::{Weighed, weigh};
+pub use story::{ItemFate, Telling, tell};
+pub use verb::{Closing, Opening, ask, close};

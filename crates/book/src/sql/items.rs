@@ -1,0 +1,177 @@
+//! The item's part in the book's transactions: inserted, told again, resolved, withdrawn.
+//!
+//! An item stands for one dead letter of one generation; it is inserted once and never upserted. A later version of the same dead
+//! letter (its doubt ended) changes the item that stands.
+
+use std::collections::BTreeMap;
+
+use curfew_domain::history::cut;
+use curfew_domain::limits::DIAGNOSTIC_BYTES_MAX;
+use curfew_domain::policy::AtDeadline;
+use curfew_domain::{Moment, Reason, Record};
+use curfew_store::StoreError;
+use sqlx::SqliteConnection;
+use uuid::{NoContext, Timestamp, Uuid};
+
+use super::forms;
+use super::rows::{Locked, column, id};
+use super::transact::Halt;
+use crate::judge::ItemFate;
+
+/// What an item is made with.
+pub struct Circumstances<'a> {
+    /// Owners by reason's word.
+    pub owners: &'a BTreeMap<String, String>,
+    /// The record that tells of the dead letter.
+    pub record: Option<&'a Record>,
+    /// Who ends the item, for its note.
+    pub actor: &'a str,
+    /// When.
+    pub at: Moment,
+}
+
+/// Carries out the item's part; `locked.item` follows.
+///
+/// # Errors
+/// The store's, or `Unreadable`.
+pub async fn carry_out(conn: &mut SqliteConnection, locked: &mut Locked, fate: &ItemFate, with: &Circumstances<'_>) -> Result<(), Halt> {
+    match (fate, locked.item) {
+        (ItemFate::Record, working) => record(conn, locked, working, with).await,
+        (ItemFate::Resolve(why), Some(item)) => {
+            locked.item = None;
+            close(conn, item, "resolved", with, why).await.map(drop)
+        }
+        (ItemFate::Withdraw, Some(item)) => {
+            locked.item = None;
+            close(conn, item, "withdrawn", with, "an earlier generation was sent; the planned replay is withdrawn").await.map(drop)
+        }
+        (ItemFate::EndDoubt(why), Some(item)) => {
+            sqlx::query(include_str!("queries/item_doubt_ended.sql"))
+                .bind(item)
+                .execute(&mut *conn)
+                .await
+                .map_err(StoreError::during("end an item's doubt"))?;
+            note(conn, item, with.at, with.actor, why).await
+        }
+        (ItemFate::Note(why), Some(item)) => note(conn, item, with.at, with.actor, why).await,
+        (ItemFate::Keep | ItemFate::Resolve(_) | ItemFate::Withdraw | ItemFate::EndDoubt(_) | ItemFate::Note(_), _none) => Ok(()),
+    }
+}
+
+/// Adds a note to an item.
+///
+/// # Errors
+/// The store's.
+pub async fn note(conn: &mut SqliteConnection, item: i64, at: Moment, actor: &str, text: &str) -> Result<(), Halt> {
+    let query = sqlx::query(include_str!("queries/item_note.sql")).bind(item).bind(at.as_millis()).bind(actor).bind(text);
+    Ok(query.execute(conn).await.map(drop).map_err(StoreError::during("note"))?)
+}
+
+/// Whether an item is in doubt.
+///
+/// # Errors
+/// The store's.
+pub async fn in_doubt(conn: &mut SqliteConnection, item: i64) -> Result<bool, Halt> {
+    let found: Option<bool> = sqlx::query_scalar(include_str!("queries/item_in_doubt.sql"))
+        .bind(item)
+        .fetch_optional(conn)
+        .await
+        .map_err(StoreError::during("read an item"))?;
+    Ok(found.unwrap_or(false))
+}
+
+/// A new item's id: its order is that of `at`.
+pub fn new_id(at: Moment) -> Uuid {
+    let ms = u64::try_from(at.as_millis()).unwrap_or(0);
+    let nanos = u32::try_from(ms % 1000).expect("under a thousand") * 1_000_000;
+    Uuid::new_v7(Timestamp::from_unix(NoContext, ms / 1000, nanos))
+}
+
+async fn record(conn: &mut SqliteConnection, locked: &mut Locked, working: Option<i64>, with: &Circumstances<'_>) -> Result<(), Halt> {
+    let stands: Option<i64> = sqlx::query_scalar(include_str!("queries/item_of_generation.sql"))
+        .bind(locked.n)
+        .bind(locked.row.generation)
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(StoreError::during("find an item"))?;
+    if let Some(item) = stands {
+        return told_again(conn, locked, item, with).await;
+    }
+    let mut replay_of = None;
+    if let Some(item) = working {
+        replay_of = close(conn, item, "resolved", with, "its replay ended as a dead letter").await?;
+    }
+    locked.item = Some(insert(conn, locked, replay_of, with).await?);
+    Ok(())
+}
+
+async fn insert(conn: &mut SqliteConnection, locked: &Locked, replay_of: Option<Uuid>, with: &Circumstances<'_>) -> Result<i64, Halt> {
+    let (row, job) = (&locked.row, &locked.row.job);
+    let reason = row.reason.unwrap_or(Reason::ReconciliationRequired);
+    let new = new_id(with.at);
+    let number = sqlx::query_scalar(include_str!("queries/item_insert.sql"))
+        .bind(new.as_bytes().as_slice())
+        .bind(locked.n)
+        .bind(job.id.as_bytes().as_slice())
+        .bind(job.key.as_str())
+        .bind(job.tenant.as_str())
+        .bind(job.recipient_ref.0.as_str())
+        .bind(job.recipient_masked.as_str())
+        .bind(job.release_at.as_millis())
+        .bind(job.deadline_at.as_millis())
+        .bind(row.attempts)
+        .bind(row.last.as_ref().map(forms::last))
+        .bind(reason.word())
+        .bind(diagnostic(locked))
+        .bind(owner(reason, with))
+        .bind(row.generation)
+        .bind(replay_of.map(|id| id.as_bytes().to_vec()))
+        .bind(row.doubt.is_some() || (with.record.is_none() && reason == Reason::LedgerRecordMissing))
+        .bind(with.record.and_then(|r| r.lease_until).map(Moment::as_millis))
+        .bind(with.at.as_millis());
+    Ok(number.fetch_one(conn).await.map_err(StoreError::during("record a dead letter"))?)
+}
+
+async fn told_again(conn: &mut SqliteConnection, locked: &Locked, item: i64, with: &Circumstances<'_>) -> Result<(), Halt> {
+    let row = &locked.row;
+    let query = sqlx::query(include_str!("queries/item_told_again.sql"))
+        .bind(item)
+        .bind(row.reason.unwrap_or(Reason::ReconciliationRequired).word())
+        .bind(diagnostic(locked))
+        .bind(row.last.as_ref().map(forms::last))
+        .bind(row.attempts)
+        .bind(row.doubt.is_some())
+        .bind(with.record.and_then(|r| r.lease_until).map(Moment::as_millis));
+    query.execute(&mut *conn).await.map_err(StoreError::during("record a dead letter again"))?;
+    let text = if row.doubt.is_some() { "told again: still in doubt" } else { "told again: not in doubt" };
+    note(conn, item, with.at, with.actor, text).await
+}
+
+/// Closes an item that is worked on; its id, where it was.
+async fn close(conn: &mut SqliteConnection, item: i64, status: &'static str, with: &Circumstances<'_>, why: &str) -> Result<Option<Uuid>, Halt> {
+    let query = sqlx::query(include_str!("queries/item_close.sql")).bind(item).bind(status).bind(with.at.as_millis());
+    let closed = query.fetch_optional(&mut *conn).await.map_err(StoreError::during("close an item"))?;
+    let id = closed.as_ref().map(|row| id(column(row, 0)?)).transpose()?.map(|id| id.0);
+    if id.is_some() {
+        note(conn, item, with.at, with.actor, why).await?;
+    }
+    Ok(id)
+}
+
+/// What people read first: the last outcome's words, or how the story ended.
+fn diagnostic(locked: &Locked) -> String {
+    let words = locked.row.last.as_ref().map(|last| last.diagnostic.as_str());
+    let end = locked.row.history.last().map(|entry| entry.detail.as_str());
+    let mut text = words.or(end).unwrap_or_default().to_owned();
+    cut(&mut text, DIAGNOSTIC_BYTES_MAX);
+    text
+}
+
+/// By an escalation, else by the reason.
+fn owner<'a>(reason: Reason, with: &'a Circumstances<'_>) -> Option<&'a str> {
+    let escalated = with.record.and_then(|record| match (&record.at_deadline, reason) {
+        (AtDeadline::Escalate(owner), Reason::BusinessDeadlineReached) => Some(owner.as_str()),
+        (AtDeadline::Review | AtDeadline::Suppress | AtDeadline::Escalate(_), _other) => None,
+    });
+    escalated.or_else(|| with.owners.get(reason.word()).map(String::as_str))
+}

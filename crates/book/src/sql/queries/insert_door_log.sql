@@ -1,0 +1,1 @@
+INSERT INTO door_log (date, tenant, job, at, actor) VALUES

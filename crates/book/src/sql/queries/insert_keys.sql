@@ -1,0 +1,1 @@
+INSERT INTO job_keys (key, n) VALUES

@@ -1,0 +1,1 @@
+INSERT INTO job_letters (n, letter) VALUES

@@ -1,0 +1,1 @@
+  NULL, NULL FROM jobs j

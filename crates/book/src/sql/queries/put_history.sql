@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO job_history (n, entries) VALUES

@@ -1,0 +1,1 @@
+) AS v WHERE jobs.n = v.column1

@@ -1,0 +1,140 @@
+//! Reading: one row, lists by keyset, a day's figures, the auditor's walk.
+
+use curfew_domain::{JobId, Key};
+use curfew_store::Sqlite;
+
+use super::accept::date;
+use super::rows::{Locked, code, column, id, json_texts, locked, select, state};
+use super::transact::unread;
+use crate::{BookError, BookState, Day, Filter, JobView, Page, Row};
+
+/// The most rows of one page.
+const PAGE_MAX: u32 = 500;
+/// Above every id.
+const ABOVE_ALL: [u8; 17] = [0xff; 17];
+
+pub(super) async fn by_key(store: &Sqlite, key: &Key) -> Result<Option<Row>, BookError> {
+    let query = sqlx::query(select!("whole.sql", "of_keys.sql")).bind(json_texts([key]));
+    let found = query.fetch_optional(store.read()).await.map_err(unread("read a row"))?;
+    found.as_ref().map(|row| locked(row).map(|l| l.row)).transpose()
+}
+
+pub(super) async fn by_id(store: &Sqlite, id: JobId) -> Result<Option<Row>, BookError> {
+    let query = sqlx::query(select!("whole.sql", "of_id.sql")).bind(id.as_bytes().to_vec());
+    let found = query.fetch_optional(store.read()).await.map_err(unread("read a row"))?;
+    found.as_ref().map(|row| locked(row).map(|l| l.row)).transpose()
+}
+
+pub(super) async fn rows(store: &Sqlite, keys: &[Key]) -> Result<Vec<Option<JobView>>, BookError> {
+    let query = sqlx::query(select!("light.sql", "of_keys.sql")).bind(json_texts(keys));
+    let found = query.fetch_all(store.read()).await.map_err(unread("read rows"))?;
+    let found = views(found.iter().map(locked))?;
+    let mut by_key: std::collections::HashMap<Key, JobView> = found.into_iter().map(|view| (view.row.job.key.clone(), view)).collect();
+    Ok(keys.iter().map(|key| by_key.remove(key)).collect())
+}
+
+pub(super) async fn list(store: &Sqlite, filter: &Filter) -> Result<Page<JobView>, BookError> {
+    let limit = filter.limit.clamp(1, PAGE_MAX);
+    let below = filter.cursor.as_deref().map_or_else(|| Ok(ABOVE_ALL.to_vec()), |cursor| uncursor(cursor).map(|id| id.as_bytes().to_vec()))?;
+    let states: Vec<BookState> = if filter.states.is_empty() { BookState::ALL.to_vec() } else { filter.states.clone() };
+    let ended_otherwise = states.iter().all(|s| code(*s) >= code(BookState::DeadLetter));
+    let codes = serde_json::to_string(&states.iter().map(|s| code(*s)).collect::<Vec<_>>()).expect("numbers always serialise");
+    let query = match (&filter.recipient_ref, &filter.tenant) {
+        (Some(recipient), tenant) => sqlx::query(select!("light.sql", "list_of_recipient.sql"))
+            .bind(below)
+            .bind(codes)
+            .bind(limit + 1)
+            .bind(recipient.0.as_str())
+            .bind(tenant.as_deref()),
+        (None, Some(tenant)) => sqlx::query(select!("light.sql", "list_of_tenant.sql")).bind(below).bind(codes).bind(limit + 1).bind(tenant.as_str()),
+        (None, None) if ended_otherwise => sqlx::query(select!("light.sql", "list_ended.sql")).bind(below).bind(codes).bind(limit + 1),
+        (None, None) => sqlx::query(select!("light.sql", "list_all.sql")).bind(below).bind(codes).bind(limit + 1),
+    };
+    let found = query.fetch_all(store.read()).await.map_err(unread("list jobs"))?;
+    let mut items = views(found.iter().map(locked))?;
+    Ok(Page { next_cursor: cut_page(&mut items, limit, |view| cursor(view.row.job.id)), items })
+}
+
+pub(super) async fn staged_after(store: &Sqlite, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
+    let query = sqlx::query(select!("light.sql", "staged_after.sql")).bind(after.map_or("", Key::as_str)).bind(limit);
+    let found = query.fetch_all(store.read()).await.map_err(unread("list staged rows"))?;
+    views(found.iter().map(locked))
+}
+
+pub(super) async fn day(store: &Sqlite, day: &str, tenant: Option<&str>) -> Result<Day, BookError> {
+    let found =
+        sqlx::query(include_str!("queries/day.sql")).bind(date(day)).bind(tenant).fetch_all(store.read()).await.map_err(unread("count a day"))?;
+    let mut figures = Day::default();
+    for row in &found {
+        let (which, count) = (column::<i64>(row, 0)?, column::<i64>(row, 1)?.cast_unsigned());
+        if which < 0 {
+            figures.accepted = count;
+            continue;
+        }
+        match state(which)? {
+            BookState::Planned => figures.planned = count,
+            BookState::Staged => figures.staged = count,
+            BookState::Sent => figures.sent = count,
+            BookState::DeadLetter => figures.dead_letter = count,
+            BookState::Cancelled => figures.cancelled = count,
+            BookState::Suppressed => figures.suppressed = count,
+        }
+    }
+    Ok(figures)
+}
+
+pub(super) async fn day_differences(
+    store: &Sqlite,
+    day: &str,
+    tenant: Option<&str>,
+    limit: u32,
+) -> Result<Vec<(JobId, Option<Key>, Option<BookState>)>, BookError> {
+    let query = sqlx::query(include_str!("queries/day_differences.sql")).bind(date(day)).bind(tenant).bind(limit);
+    let found = query.fetch_all(store.read()).await.map_err(unread("find a day's differences"))?;
+    let read = |row| {
+        Ok((
+            id(column(row, 0)?)?,
+            column::<Option<&str>>(row, 1)?.map(parse_key).transpose()?,
+            column::<Option<i64>>(row, 2)?.map(state).transpose()?,
+        ))
+    };
+    found.iter().map(read).collect()
+}
+
+pub(super) async fn day_staged(store: &Sqlite, day: &str, tenant: Option<&str>, after: Option<&Key>, limit: u32) -> Result<Vec<Key>, BookError> {
+    let query = sqlx::query(include_str!("queries/day_staged.sql")).bind(date(day)).bind(tenant).bind(after.map_or("", Key::as_str)).bind(limit);
+    let found = query.fetch_all(store.read()).await.map_err(unread("list a day's staged rows"))?;
+    found.iter().map(|row| parse_key(column(row, 0)?)).collect()
+}
+
+fn views(rows: impl Iterator<Item = Result<Locked, BookError>>) -> Result<Vec<JobView>, BookError> {
+    rows.map(|row| row.map(|l| JobView { row: l.row })).collect()
+}
+
+fn parse_key(text: &str) -> Result<Key, BookError> {
+    Key::parse(text).map_err(|e| BookError::Unreadable(format!("a key {e}")))
+}
+
+/// One row more than asked for was read: where it is there, a next page begins after the last one shown.
+pub(super) fn cut_page<T>(items: &mut Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Option<String> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if items.len() <= limit {
+        return None;
+    }
+    items.truncate(limit);
+    items.last().map(cursor)
+}
+
+fn cursor(id: JobId) -> String {
+    hex::encode(id.as_bytes())
+}
+
+fn uncursor(cursor: &str) -> Result<JobId, BookError> {
+    let bytes = hex::decode(cursor).map_err(|_form| not_a_cursor())?;
+    id(&bytes).map_err(|_length| not_a_cursor())
+}
+
+/// The answer to a cursor of somebody's own making.
+pub(super) fn not_a_cursor() -> BookError {
+    BookError::Invalid { field: "cursor", reason: "is none that a list answered".to_owned() }
+}

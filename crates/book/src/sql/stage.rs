@@ -1,0 +1,36 @@
+//! Staging's side of the book: what is due, and marking what the ledger now owns.
+
+use curfew_domain::{Key, Moment, Shard};
+use curfew_store::{Durability, Queue, Sqlite, StoreError};
+
+use super::rows::{json_texts, locked, select};
+use super::transact::{unread, write};
+use crate::{BookError, Planned};
+
+pub(super) async fn plan(store: &Sqlite, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError> {
+    let shards: Vec<u8> = shards.iter().map(|s| s.0).collect();
+    let shards = serde_json::to_string(&shards).expect("numbers always serialise");
+    let query = sqlx::query(select!("whole.sql", "planned.sql")).bind(until.as_millis()).bind(shards).bind(limit);
+    let found = query.fetch_all(store.read()).await.map_err(unread("plan"))?;
+    found.iter().map(|row| locked(row).map(|l| Planned { row: l.row })).collect()
+}
+
+pub(super) async fn next_release(store: &Sqlite) -> Result<Option<Moment>, BookError> {
+    let found: Option<i64> =
+        sqlx::query_scalar(include_str!("queries/next_release.sql")).fetch_optional(store.read()).await.map_err(unread("find the next release"))?;
+    Ok(found.map(Moment::from_millis))
+}
+
+/// A mark that is lost with the machine is made again: staging is idempotent. So it doesn't wait for the disk.
+pub(super) async fn mark_staged(store: &Sqlite, rows: &[(Key, u32)]) -> Result<(), BookError> {
+    let keys = json_texts(rows.iter().map(|(key, _)| key));
+    let marks: Vec<String> = rows.iter().map(|(key, generation)| format!("{key} {generation}")).collect();
+    let marks = serde_json::to_string(&marks).expect("texts always serialise");
+    write(store, Queue::Ledger, Durability::Process, "mark staged", move |conn| {
+        Box::pin(async move {
+            let mark = sqlx::query(include_str!("queries/mark_staged.sql")).bind(keys).bind(marks);
+            Ok(mark.execute(conn).await.map(drop).map_err(StoreError::during("mark staged"))?)
+        })
+    })
+    .await
+}

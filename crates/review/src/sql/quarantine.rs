@@ -1,0 +1,87 @@
+//! What can't be sent and names no readable job is kept, once, sealed and bounded.
+//!
+//! A wake-up whose record is missing while its row is still the ledger's is more: the job can't end by itself any more. Its row becomes
+//! a dead letter, in doubt, so that an operator can judge it.
+
+use std::collections::BTreeMap;
+
+use curfew_book::judge::ItemFate;
+use curfew_book::sql::items::{Circumstances, carry_out, new_id};
+use curfew_book::sql::rows::{column, id};
+use curfew_book::sql::{Halt, lock_row, save_histories, save_rows, write};
+use curfew_book::{BookError, BookState};
+use curfew_domain::history::{HistoryEntry, cut};
+use curfew_domain::limits::DIAGNOSTIC_BYTES_MAX;
+use curfew_domain::{Key, Reason, State};
+use curfew_store::{Durability, Queue, Sqlite, StoreError};
+use sqlx::SqliteConnection;
+use uuid::Uuid;
+
+use crate::{Quarantined, ReviewError};
+
+pub(super) async fn quarantine(store: &Sqlite, message: Quarantined) -> Result<Uuid, ReviewError> {
+    write(store, Queue::Ledger, Durability::Disk, "quarantine", move |conn| Box::pin(kept(conn, message))).await
+}
+
+async fn kept(conn: &mut SqliteConnection, mut message: Quarantined) -> Result<Uuid, Halt> {
+    let failed = StoreError::during("quarantine");
+    let known = sqlx::query(include_str!("queries/of_fingerprint.sql"))
+        .bind(message.fingerprint.as_str())
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(failed)?;
+    if let Some(row) = known {
+        return Ok(id(column(&row, 0)?)?.0);
+    }
+    cut(&mut message.diagnostic, DIAGNOSTIC_BYTES_MAX);
+    if let Some(id) = lost_record(conn, &message).await? {
+        return Ok(id);
+    }
+    let new = new_id(message.at);
+    let query = sqlx::query(include_str!("queries/quarantine.sql"))
+        .bind(new.as_bytes().as_slice())
+        .bind(message.key.as_ref().map(Key::as_str))
+        .bind(message.key.as_ref().map(Key::tenant))
+        .bind(message.reason.word())
+        .bind(message.diagnostic.as_str())
+        .bind(message.at.as_millis())
+        .bind(message.fingerprint.as_str())
+        .bind(message.body.as_ref().map(|body| body.as_bytes()));
+    query.execute(conn).await.map_err(failed)?;
+    Ok(new)
+}
+
+async fn lost_record(conn: &mut SqliteConnection, message: &Quarantined) -> Result<Option<Uuid>, Halt> {
+    let Some(key) = message.key.as_ref().filter(|_| message.reason == Reason::LedgerRecordMissing) else {
+        return Ok(None);
+    };
+    let Some(mut locked) = lock_row(conn, key).await?.filter(|l| l.row.state == BookState::Staged) else {
+        return Ok(None);
+    };
+    let row = &mut locked.row;
+    row.state = BookState::DeadLetter;
+    row.reason = Some(Reason::LedgerRecordMissing);
+    let (generation, detail) = (row.generation, "no record stands".to_owned());
+    let entry = HistoryEntry {
+        at: message.at,
+        actor: "deadletter".to_owned(),
+        from: None,
+        to: State::DeadLetter,
+        reason: row.reason,
+        attempt: 0,
+        generation,
+        detail,
+    };
+    row.history.push(entry.bounded());
+    let owners = BTreeMap::new();
+    carry_out(conn, &mut locked, &ItemFate::Record, &Circumstances { owners: &owners, record: None, actor: "curfew", at: message.at }).await?;
+    save_rows(conn, &[&locked]).await?;
+    save_histories(conn, &[&locked]).await?;
+    let query = sqlx::query(include_str!("queries/fingerprint.sql"))
+        .bind(locked.item)
+        .bind(message.fingerprint.as_str())
+        .bind(message.body.as_ref().map(|body| body.as_bytes()))
+        .bind(message.diagnostic.as_str());
+    let item = query.fetch_optional(conn).await.map_err(StoreError::during("quarantine"))?.ok_or(BookError::NotFound)?;
+    Ok(Some(id(column(&item, 0)?)?.0))
+}

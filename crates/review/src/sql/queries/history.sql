@@ -1,0 +1,1 @@
+SELECT entries FROM job_history WHERE n = ?1
