@@ -198,3 +198,13 @@ fn random_lives_end_as_the_model_says() {
         }
     }
 }
+
+/// Left open, it would keep the job from ever being staged.
+#[test]
+fn a_verb_of_an_earlier_generation_is_refused_where_the_job_is_planned_again() {
+    let (mut row, _model) = fresh();
+    (row.generation, row.seen) = (2, (2, 0, 0));
+    let verb = |generation| NumberedVerb { number: 1, generation, verb: Verb::Cancel };
+    assert_eq!(judge::close(&mut row, &verb(1), None, &VerbEnd::InTheBook, ("alice", now())).ok(), Some(Closing::Refused));
+    assert!(judge::close(&mut row, &verb(2), None, &VerbEnd::InTheBook, ("alice", now())).is_err(), "this one is the ledger's");
+}

@@ -59,6 +59,8 @@ pub fn close(row: &mut Row, verb: &NumberedVerb, applied: Option<bool>, end: &Ve
         }
         (VerbEnd::Refused(_), None) => Ok(Closing::Refused),
         (VerbEnd::InTheBook, None) => match row.state {
+            // A verb of another generation takes effect nowhere; left open, it would keep the job from being staged.
+            BookState::Planned | BookState::Staged if row.generation != verb.generation => Ok(Closing::Refused),
             BookState::Planned | BookState::Staged => {
                 Err(BookError::NotYet(format!("verb {} stays open: its job is {} again", verb.number, row.state.word())))
             }
