@@ -1,0 +1,59 @@
+//! What operators write in their own words: bounded, one spirit with the lists that show it, and without addresses.
+
+use crate::limits::FREE_TEXT_BYTES_MAX;
+use crate::problem::FieldError;
+
+/// Stands where an address stood.
+const HIDDEN: &str = "[address]";
+
+/// Checks a reason, a note or a receipt, and hides what looks like an address: it is kept in clear and shown in lists.
+///
+/// # Errors
+/// Empty, over 2,000 bytes, or a control character other than a line end or a tab.
+pub fn check(field: &str, text: &str) -> Result<String, FieldError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(FieldError::new(field, "is empty"));
+    }
+    if text.len() > FREE_TEXT_BYTES_MAX {
+        return Err(FieldError::new(field, format!("is longer than {FREE_TEXT_BYTES_MAX} bytes")));
+    }
+    if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        return Err(FieldError::new(field, "holds a control character"));
+    }
+    Ok(hide_addresses(text))
+}
+
+/// Replaces every word that holds an `@` (or its percent form) between two other characters.
+pub fn hide_addresses(text: &str) -> String {
+    if !holds_address(text) {
+        return text.to_owned();
+    }
+    text.split_inclusive(char::is_whitespace)
+        .map(|word| {
+            let bare = word.trim_end();
+            if holds_address(bare) { format!("{HIDDEN}{}", &word[bare.len()..]) } else { word.to_owned() }
+        })
+        .collect()
+}
+
+/// Whether some word looks like an address.
+pub fn holds_address(text: &str) -> bool {
+    text.split_whitespace().any(|word| {
+        let word = word.to_ascii_lowercase().replace("%40", "@");
+        let inner = word.trim_matches('@');
+        inner.contains('@')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_in_a_reason_is_hidden() {
+        assert_eq!(check("reason", " asked by <ada@example.com>\n and ada%40x.com, ok "), Ok("asked by [address]\n and [address] ok".into()));
+        assert_eq!(check("reason", "meet @ noon, cc @ops"), Ok("meet @ noon, cc @ops".into()));
+        assert!(check("reason", "  ").is_err() && check("reason", "a\0b").is_err() && check("reason", &"x".repeat(2001)).is_err());
+    }
+}

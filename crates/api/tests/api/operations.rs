@@ -1,0 +1,79 @@
+//! Days, the fleet, suppressions.
+
+use curfew_domain::Token;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::house::house;
+use crate::life::{claim, due, refused, sent, show};
+use crate::support::{job, with};
+
+#[tokio::test]
+async fn a_day_is_counted_and_its_difference_is_zero() {
+    let house = house().await;
+    assert_eq!(house.post("/v1/jobs", &job()).await.status, 201);
+    let first = due(&house, "R-1").await;
+    sent(&house, &first, Token(Uuid::from_u128(1))).await;
+    let second = due(&house, "R-2").await;
+    refused(&house, &second).await;
+    let third = due(&house, "R-3").await;
+    claim(&house, &third).await;
+    let day = house.get("/v1/days/2026-12-01").await.json();
+    let figure = |name: &str| day[name].as_i64().expect("a figure");
+    let figures = ["accepted", "sent", "dead_letter", "cancelled", "suppressed", "planned", "live", "difference"].map(figure);
+    assert_eq!(figures, [4, 1, 1, 0, 0, 1, 1, 0], "{day}");
+    assert_eq!((&day["date"], &day["zone"], &day["tenant"], &day["differences"]), (&json!("2026-12-01"), &json!("UTC"), &Value::Null, &json!([])));
+    assert_eq!(house.get("/v1/days/2026-12-01?tenant=other").await.json()["accepted"], 0);
+    assert_eq!(house.get("/v1/days/today").await.json()["date"], "2026-11-30");
+    let active = house.get("/v1/jobs?state=active").await.json();
+    assert_eq!((active["items"].as_array().map(Vec::len), &active["items"][0]["state"]), (Some(1), &json!("claimed")), "{active}");
+    assert_eq!(house.get("/v1/jobs?state=claimed").await.json()["items"].as_array().map(Vec::len), Some(1));
+    assert_eq!(house.get("/v1/jobs?state=queued").await.json()["items"], json!([]));
+    assert_eq!(house.get("/v1/jobs?state=sent").await.json()["items"].as_array().map(Vec::len), Some(1));
+    let refused_now = house.post("/v1/jobs/acme%2Frenewal-reminder%2FR-2%2F2026-12-01/cancel", &json!({"reason": "r"})).await;
+    assert!(matches!(refused_now.status, 200 | 409), "{}", refused_now.body);
+}
+
+#[tokio::test]
+async fn a_pause_is_what_a_due_job_waits_for_until_it_is_resumed() {
+    let house = house().await;
+    let key = due(&house, "R-1").await;
+    assert_eq!(house.post("/v1/fleet/pause", &json!({"transport": "nosuch", "reason": "r"})).await.status, 422);
+    let paused = house.post("/v1/fleet/pause", &json!({"transport": "default", "reason": "maintenance"})).await;
+    assert_eq!(paused.status, 200, "{}", paused.body);
+    let hold = &paused.json()["holds"][0];
+    assert_eq!(
+        (&hold["kind"], &hold["name"], &hold["by"], &hold["reason"], &hold["actor"]),
+        (&json!("transport"), &json!("default"), &json!("pause"), &json!("maintenance"), &json!("local"))
+    );
+    let view = show(&house, &key).await;
+    assert_eq!(view["waiting_for"], "pause", "{view}");
+    assert!(view["explanation"].as_str().is_some_and(|e| e.contains("resumes")), "{view}");
+    let resumed = house.post("/v1/fleet/resume", &json!({"transport": "default", "reason": "done"})).await;
+    assert_eq!(resumed.json()["holds"], json!([]));
+    assert_ne!(show(&house, &key).await["waiting_for"], "pause");
+    let fleet = house.get("/v1/fleet").await.json();
+    assert_eq!((&fleet["jobs"]["scheduled"], &fleet["shards"], &fleet["circuits"]), (&json!(1), &json!(16), &json!([])), "{fleet}");
+    assert_eq!(house.post("/v1/fleet/pause", &json!({"reason": "all"})).await.json()["holds"][0]["kind"], "fleet");
+    assert_eq!(house.post("/v1/fleet/resume", &json!({"reason": "all"})).await.json()["holds"], json!([]));
+    assert_eq!(house.post("/v1/fleet/drain", &json!({})).await.status, 202);
+}
+
+#[tokio::test]
+async fn a_suppressed_recipient_is_kept_as_a_reference_and_gets_nothing() {
+    let house = house().await;
+    let body = json!({"address": "ada.lovelace@customer.example", "reason": "asked us to stop"});
+    let added = house.post("/v1/suppressions", &body).await;
+    assert_eq!(added.status, 201, "{}", added.body);
+    assert_eq!(house.post("/v1/suppressions", &body).await.status, 200);
+    assert_eq!(house.post("/v1/suppressions", &json!({"address": "nobody"})).await.json()["errors"][0]["field"], "address");
+    let listed = house.get("/v1/suppressions").await;
+    assert_eq!(listed.json()["items"].as_array().map(Vec::len), Some(1));
+    assert!(!listed.body.contains("lovelace"));
+    let made = house.post("/v1/jobs", &job()).await.json();
+    assert_eq!((&made["state"], &made["reason"]), (&json!("suppressed"), &json!("suppression_list")), "{made}");
+    let removed = house.ask("DELETE", "/v1/suppressions", &[], body.to_string().as_bytes()).await;
+    assert_eq!((removed.status, &removed.json()["items"]), (200, &json!([])), "{}", removed.body);
+    assert_eq!(house.ask("DELETE", "/v1/suppressions", &[], body.to_string().as_bytes()).await.status, 404);
+    assert_eq!(house.post("/v1/jobs", &with(job(), "subject_ref", json!("R-2"))).await.json()["state"], "planned");
+}
