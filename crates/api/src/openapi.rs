@@ -1,11 +1,14 @@
 //! The API's description, from the code: OpenAPI 3.1. `tests/openapi.rs` holds its paths.
 
-use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
 
 use crate::routes;
 
 #[derive(OpenApi)]
 #[openapi(
+    modifiers(&Bearer),
+    security(("bearer" = [])),
     info(title = "Curfew", version = env!("CARGO_PKG_VERSION"), description = "Scheduled business email that stops at a deadline."),
     paths(
         routes::submit_job, routes::import_jobs, routes::list_jobs, routes::show_job, routes::cancel_job, routes::suppress_job, routes::move_job,
@@ -18,6 +21,16 @@ use crate::routes;
     )
 )]
 struct Document;
+
+/// An operator's token; without operators none is asked for.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+        document.components.get_or_insert_default().add_security_scheme("bearer", scheme);
+    }
+}
 
 /// The description of every route.
 pub fn document() -> utoipa::openapi::OpenApi {

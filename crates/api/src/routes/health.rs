@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::OWN_FORM;
+use super::OwnForm;
 use crate::api::{Api, Ready};
 use crate::openapi::document;
 
@@ -23,7 +23,7 @@ pub(crate) async fn ready(State(api): State<Arc<Api>>) -> Response {
     let ready = (api.readiness)();
     let status = if ready.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = (status, Json(ready)).into_response();
-    response.headers_mut().insert(OWN_FORM, HeaderValue::from_static("1"));
+    response.extensions_mut().insert(OwnForm);
     response
 }
 

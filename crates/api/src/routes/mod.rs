@@ -92,18 +92,18 @@ async fn around(request: Request, next: Next) -> Response {
         Err(_elapsed) => Problem::timeout().into_response(),
     };
     let status = response.status();
-    if (status.is_client_error() || status.is_server_error()) && !Problem::is_one(&response) && !response.headers().contains_key(OWN_FORM) {
+    if (status.is_client_error() || status.is_server_error()) && !Problem::is_one(&response) && response.extensions().get::<OwnForm>().is_none() {
         let allow = response.headers().get(header::ALLOW).cloned();
         response = Problem::http(status).into_response();
         if let Some(allow) = allow {
             response.headers_mut().insert(header::ALLOW, allow);
         }
     }
-    response.headers_mut().remove(OWN_FORM);
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
-/// Marks, inside this process alone, an answer with an error's status that isn't a problem: readiness.
-const OWN_FORM: &str = "x-own-form";
+/// Marks an answer that has an error's status and is no problem: readiness.
+#[derive(Clone, Copy)]
+struct OwnForm;

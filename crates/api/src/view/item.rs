@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::HistoryBody;
+use crate::free_text::hide_addresses;
 
 /// A review item, field for field as the contract lists it, and whether it is in doubt.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -71,7 +72,7 @@ pub struct NoteBody {
 impl ItemBody {
     /// An item as it reads.
     pub(crate) fn of(item: &Item) -> Self {
-        let mut diagnostic = item.diagnostic.clone();
+        let mut diagnostic = hide_addresses(&item.diagnostic);
         cut(&mut diagnostic, DIAGNOSTIC_BYTES_MAX);
         Self {
             id: item.id.to_string(),

@@ -14,6 +14,8 @@ use curfew_ledger::{Hold, Holds};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::free_text::hide_addresses;
+
 /// A job, field for field as the contract lists it.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
 pub struct JobBody {
@@ -119,7 +121,7 @@ impl JobBody {
     /// A row, with the record that the ledger holds of its generation and the story to show.
     pub(super) fn of(row: &Row, record: Option<&Record>, history: &[HistoryEntry], around: &Around<'_>) -> Self {
         let live = record.filter(|r| owned_by_ledger(row, r));
-        let shown = live.cloned().unwrap_or_else(|| as_record(row, around));
+        let shown = live.cloned().unwrap_or_else(|| as_record(row, record, around));
         let planned = live.is_none() && row.state == BookState::Planned;
         let state = match (planned, live.is_none(), row.state) {
             (true, _, _) => "planned",
@@ -158,7 +160,7 @@ impl JobBody {
             last_outcome: last.map(|l| l.class.word().to_owned()),
             last_attempt_at: last.map(|l| l.at.rfc3339()),
             reason: shown.reason.map(|r| r.word().to_owned()),
-            diagnostic: last.map(|l| l.diagnostic.clone()).filter(|d| !d.is_empty()),
+            diagnostic: last.map(|l| hide_addresses(&l.diagnostic)).filter(|d| !d.is_empty()),
             in_doubt: !shown.open_tokens().is_empty() && shown.state != State::Sent,
             content_revision: job.content_revision,
             transport: job.transport.clone(),
@@ -182,7 +184,7 @@ pub(super) fn owned_by_ledger(row: &Row, record: &Record) -> bool {
 }
 
 /// The record that a row of the book would have: for the sentence, and so that a job reads the same wherever it is.
-fn as_record(row: &Row, around: &Around<'_>) -> Record {
+fn as_record(row: &Row, tombstone: Option<&Record>, around: &Around<'_>) -> Record {
     let mut record = first_version(row, around.rulebook, around.now).record;
     record.state = match row.state {
         BookState::Planned | BookState::Staged => State::Scheduled,
@@ -197,6 +199,8 @@ fn as_record(row: &Row, around: &Around<'_>) -> Record {
         record.receipt.clone_from(&row.receipt);
         record.token = row.doubt;
         record.waiting_for = None;
+        // The end of the lease bounds a replay of a doubt; the tombstone alone keeps it.
+        record.lease_until = tombstone.filter(|t| t.id == row.job.id && t.generation == row.generation).and_then(|t| t.lease_until);
     }
     record.last.clone_from(&row.last);
     record
@@ -237,7 +241,7 @@ fn waiting(record: &Record, planned: bool, around: &Around<'_>) -> Option<Waitin
 
 impl ReceiptBody {
     fn of(receipt: &Receipt) -> Self {
-        Self { at: receipt.at.rfc3339(), code: receipt.code, text: receipt.text.clone(), queue_id: receipt.queue_id.clone() }
+        Self { at: receipt.at.rfc3339(), code: receipt.code, text: hide_addresses(&receipt.text), queue_id: receipt.queue_id.clone() }
     }
 }
 
@@ -251,7 +255,7 @@ impl HistoryBody {
             to: entry.to.word().to_owned(),
             reason: entry.reason.map(|r| r.word().to_owned()),
             attempt: (entry.attempt > 0).then_some(entry.attempt),
-            detail: entry.detail.clone(),
+            detail: hide_addresses(&entry.detail),
         }
     }
 }

@@ -72,6 +72,8 @@ async fn an_item_in_doubt_needs_the_risk_accepted_and_its_rest() {
     let key = due(&house, "R-1").await;
     in_doubt(&house, &key, Token(Uuid::from_u128(5))).await;
     let id = open_item(&house).await;
+    let view = show(&house, &key).await;
+    assert!(view["explanation"].as_str().is_some_and(|e| e.contains("in doubt") && e.contains("12:16:00")), "the rest is explained: {view}");
     let body = json!({"deadline_at": "2026-12-02T09:00:00Z", "reason": "asked the provider"});
     let refused = house.post(&format!("/v1/review/{id}/replay"), &body).await;
     assert!(matches!(refused.status, 409 | 422), "{}", refused.body);
