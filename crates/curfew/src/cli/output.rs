@@ -142,11 +142,12 @@ fn fields(value: &Value, depth: usize) -> String {
     out
 }
 
-/// An object on one line, its names left out where the values speak for themselves.
+/// An object on one line, its time first.
 fn one_line(item: &Value) -> String {
     let Value::Object(map) = item else { return cell(item) };
-    let present = map.iter().filter(|(_, v)| !v.is_null() && *v != &Value::from(""));
-    present.map(|(name, v)| if name == "at" { cell(v) } else { format!("{name}={}", cell(v)) }).collect::<Vec<_>>().join(" ")
+    let at = map.get("at").map(cell).into_iter();
+    let present = map.iter().filter(|(name, v)| *name != "at" && !v.is_null() && *v != &Value::from(""));
+    at.chain(present.map(|(name, v)| format!("{name}={}", cell(v)))).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn an_object_for_people_leaves_out_what_is_absent() {
-        let object = json!({"state": "sent", "reason": null, "labels": {"region": "east"}, "history": [{"at": "t", "from": "queued", "to": "sent"}], "notes": []});
-        assert_eq!(fields(&object, 0), "history:\n  - t from=queued to=sent\nlabels:\n  region: east\nstate: sent\n");
+        let object = json!({"state": "sent", "reason": null, "labels": {"region": "east"}, "history": [{"actor": "local", "at": "t", "from": "queued"}], "notes": []});
+        assert_eq!(fields(&object, 0), "history:\n  - t actor=local from=queued\nlabels:\n  region: east\nstate: sent\n");
     }
 }

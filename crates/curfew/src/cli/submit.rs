@@ -26,7 +26,7 @@ use crate::exit::{Ended, Exit, Failure};
 pub fn submit(client: &Client, args: &Submit) -> Ended {
     let mut summary = Summary::default();
     let ended = hand_in(client, args, &mut summary);
-    output::line(&summary.json().to_string())?;
+    output::line(&summary.json())?;
     ended?;
     Ok(if summary.rejected > 0 { Exit::Refused } else { Exit::Done })
 }

@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::client::{Client, Path};
 use super::submit_lines::{LineError, Row};
@@ -33,13 +33,29 @@ pub struct Summary {
     errors: Vec<(u64, LineError)>,
 }
 
+#[derive(Serialize)]
+struct Object<'a> {
+    accepted: u64,
+    duplicates: u64,
+    rejected: u64,
+    errors: Vec<ErrorEntry<'a>>,
+}
+
+#[derive(Serialize)]
+struct ErrorEntry<'a> {
+    line: u64,
+    field: &'a str,
+    error: &'a str,
+}
+
 impl Summary {
-    /// The contract's object.
-    pub fn json(&self) -> Value {
-        let mut errors: Vec<&(u64, LineError)> = self.errors.iter().collect();
+    /// The contract's object, in its order.
+    pub fn json(&self) -> String {
+        let mut errors: Vec<(u64, &LineError)> = self.errors.iter().map(|(line, e)| (*line, e)).collect();
         errors.sort_by_key(|(line, _)| *line);
-        let errors: Vec<Value> = errors.into_iter().map(|(line, e)| json!({"line": line, "field": e.field, "error": e.error})).collect();
-        json!({"accepted": self.accepted, "duplicates": self.duplicates, "rejected": self.rejected, "errors": errors})
+        let errors: Vec<ErrorEntry<'_>> = errors.into_iter().map(|(line, e)| ErrorEntry { line, field: &e.field, error: &e.error }).collect();
+        let object = Object { accepted: self.accepted, duplicates: self.duplicates, rejected: self.rejected, errors };
+        serde_json::to_string(&object).expect("figures and texts are JSON")
     }
 
     fn list(&mut self, line: u64, error: LineError) {
@@ -210,6 +226,7 @@ fn key_of(job: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn an_answers_lines_become_the_files() {
@@ -217,8 +234,8 @@ mod tests {
         let answer = json!({"accepted": 1, "duplicates": 0, "rejected": 1, "errors": [{"line": 2, "field": "zone", "error": "unknown"}]});
         assert_eq!(summary.add(&answer, &[10, 17]), Ok(()));
         summary.list(3, LineError::of_line("has 2 cells"));
-        let errors = json!([{"line": 3, "field": "line", "error": "has 2 cells"}, {"line": 17, "field": "zone", "error": "unknown"}]);
-        assert_eq!(summary.json(), json!({"accepted": 1, "duplicates": 0, "rejected": 1, "errors": errors}));
+        let expected = r#"{"accepted":1,"duplicates":0,"rejected":1,"errors":[{"line":3,"field":"line","error":"has 2 cells"},{"line":17,"field":"zone","error":"unknown"}]}"#;
+        assert_eq!(summary.json(), expected);
         assert!(summary.add(&json!({}), &[]).is_err());
     }
 

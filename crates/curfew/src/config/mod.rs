@@ -6,7 +6,8 @@
 //!   allowed. All of them are told at once.
 //! - K3  A secret is shown nowhere: not in `config show`, not in a fault, not in a `Debug`.
 //!
-//! Not promised: that a service answers. `curfew check` asks them. Relative paths start at the working directory.
+//! Not promised: that a service answers. `curfew check` asks them. A relative path in the file starts at the file's folder where
+//! something is there, else at the working directory.
 //!
 //! Read `settings.rs` first, then `schema.rs`.
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::{Fault, Origin};
@@ -97,7 +98,7 @@ impl Reader {
             self.fault(path, entry, "allowed: the path of a file".into());
             return None;
         };
-        match std::fs::read_to_string(file) {
+        match std::fs::read_to_string(place(entry, file)) {
             Ok(text) => Some(text.trim_end_matches(['\n', '\r']).to_owned()),
             Err(e) => {
                 self.fault(path, entry, format!("the file can't be read: {e}"));
@@ -133,6 +134,15 @@ impl Reader {
     pub fn note(&mut self, path: &[&str], value: String, origin: Origin) {
         self.shown.push(Shown { key: path.join("."), value, origin });
     }
+}
+
+/// Where a path of an entry leads: one from a file starts at that file's folder where something is there, else at the working directory.
+pub fn place(entry: &Entry, path: &str) -> PathBuf {
+    let folder = match &entry.origin {
+        Origin::File { path, .. } => path.parent(),
+        Origin::Default | Origin::Variable(_) | Origin::Flag(_) => None,
+    };
+    folder.map(|folder| folder.join(path)).filter(|near| near.exists()).unwrap_or_else(|| PathBuf::from(path))
 }
 
 fn owned(path: &[&str]) -> Vec<String> {

@@ -68,11 +68,11 @@ pub fn worker(reader: &mut Reader) -> Worker {
 /// `[templates]`: a folder that somebody names must be there; the default may be missing.
 pub fn templates(reader: &mut Reader) -> Templates {
     let path = ["templates", "dir"];
-    let dir = PathBuf::from(reader.or(&path, &reader::text(), "templates".into()));
-    if reader.entry(&path).is_some() && !dir.is_dir() {
+    let dir = reader.or(&path, &reader::text(), "templates".into());
+    if reader.entry(&path).is_some_and(|entry| !reader::place(&entry, &dir).is_dir()) {
         reader.refuse(&path, "is not a folder that can be read");
     }
-    Templates { dir }
+    Templates { dir: PathBuf::from(dir) }
 }
 
 /// `[artifacts]`.

@@ -188,3 +188,12 @@ fn a_secrets_file_is_read_and_its_line_feed_doesnt_count() {
     let gone = faults("[transports.default]\nuser = \"u\"\npassword_file = \"/nonexistent\"\n", &[]);
     assert!(gone[0].contains("the file can't be read"), "{gone:?}");
 }
+
+#[test]
+fn a_path_in_the_file_starts_at_the_files_folder() {
+    let (dir, sources) = sources("[templates]\ndir = \"letters\"\n[transports.default]\nuser = \"u\"\npassword_file = \"secret\"\n", &[]);
+    assert!(Config::load(&sources, Deployment::Embedded).is_err(), "neither is there yet");
+    std::fs::create_dir(dir.path().join("letters")).expect("made");
+    std::fs::write(dir.path().join("secret"), "sesame").expect("written");
+    assert!(Config::load(&sources, Deployment::Embedded).is_ok());
+}

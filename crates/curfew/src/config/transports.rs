@@ -188,7 +188,8 @@ fn smtp_settings(reader: &mut Reader, name: &str) -> SmtpSettings {
     if url.implicit && given && asked != Tls::Implicit {
         reader.refuse(&path("tls"), "contradicts smtps:// in url; allowed there: \"implicit\", or leave it out");
     }
-    let ca_file = reader.optional(&path("ca_file"), &reader::text()).map(PathBuf::from);
+    let ca_file = reader.optional(&path("ca_file"), &reader::text());
+    let ca_file = ca_file.and_then(|file| reader.entry(&path("ca_file")).map(|entry| reader::place(&entry, &file)));
     if let Some(Err(e)) = ca_file.as_ref().map(std::fs::metadata) {
         reader.refuse(&path("ca_file"), format!("the file can't be read: {e}"));
     }
