@@ -20,7 +20,7 @@ mod verdict;
 
 pub use close::{Closed, record_dead_letters, settle};
 pub use error::CourierError;
-pub use holds::{held, in_force};
+pub use holds::{copy_holds, held, in_force, strongest};
 pub use rules::{Rulebook, TransportRules};
 pub use stage::{Staged, first_version, stage};
 pub use verb::{VerbOutcome, carry_out, finish};

@@ -22,13 +22,24 @@ pub struct Rulebook {
     policies: BTreeMap<String, Policy>,
     transports: BTreeMap<String, TransportRules>,
     fallback: Policy,
+    owners: BTreeMap<String, String>,
 }
 
 impl Rulebook {
     /// From the configuration.
     pub fn new(policies: BTreeMap<String, Policy>, transports: BTreeMap<String, TransportRules>) -> Self {
         let fallback = policies.get("default").cloned().unwrap_or_else(default_policy);
-        Self { policies, transports, fallback }
+        Self { policies, transports, fallback, owners: BTreeMap::new() }
+    }
+
+    /// The same, with the owners of dead letters by reason's word.
+    pub fn owned_by(self, owners: BTreeMap<String, String>) -> Self {
+        Self { owners, ..self }
+    }
+
+    /// Owners of dead letters by reason's word.
+    pub fn owners(&self) -> &BTreeMap<String, String> {
+        &self.owners
     }
 
     /// The policy of that name. A job whose policy was taken out of the configuration falls under the default one.

@@ -65,15 +65,22 @@ pub async fn stage(
         }
     }
     book.mark_staged(&marks).await?;
-    tell_again(ledger, book, review, ended, now).await?;
+    tell_again(ledger, book, review, rulebook, ended, now).await?;
     Ok(staged)
 }
 
 /// A record that ended, and whose row doesn't know: its story is told to the book once more.
-async fn tell_again(ledger: &dyn Ledger, book: &dyn Book, review: &dyn Review, ended: Vec<Record>, now: Moment) -> Result<(), CourierError> {
+async fn tell_again(
+    ledger: &dyn Ledger,
+    book: &dyn Book,
+    review: &dyn Review,
+    rulebook: &Rulebook,
+    ended: Vec<Record>,
+    now: Moment,
+) -> Result<(), CourierError> {
     let (dead, settled): (Vec<_>, Vec<_>) = ended.into_iter().partition(|r| r.state == State::DeadLetter);
     settle(ledger, book, settled, now).await?;
-    record_dead_letters(ledger, review, dead, &BTreeMap::new(), now).await?;
+    record_dead_letters(ledger, review, dead, rulebook.owners(), now).await?;
     Ok(())
 }
 
