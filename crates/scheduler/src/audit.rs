@@ -3,8 +3,10 @@
 
 use curfew_book::{BookState, Planned};
 use curfew_courier::CourierError;
-use curfew_domain::{Key, State};
+use curfew_domain::{Key, Reason, Record, State};
+use curfew_review::Quarantined;
 use curfew_telemetry::metrics::{self, AuditKind};
+use sha2::{Digest, Sha256};
 
 use crate::{Ports, Settings};
 
@@ -62,7 +64,26 @@ async fn rows(ports: &Ports, audited: &mut Audited) -> Result<(), CourierError> 
         for (key, _missing) in keys.iter().zip(&records).filter(|(_, record)| record.is_none()) {
             missing(ports, key, read_at, audited).await?;
         }
+        let closed = records.into_iter().flatten().filter(|record| record.closed).collect();
+        told_again(ports, closed, audited).await?;
     }
+}
+
+/// A closed record whose row is still the ledger's: the book lost the story, and is told it again.
+async fn told_again(ports: &Ports, closed: Vec<Record>, audited: &mut Audited) -> Result<(), CourierError> {
+    let (mut dead, mut settled) = (Vec::new(), Vec::new());
+    for record in closed {
+        // Looked at once more: most rows were settled between the two reads.
+        let row = ports.book.by_key(&record.key).await?;
+        if row.is_some_and(|row| row.state == BookState::Staged && row.generation == record.generation) {
+            repaired(audited, AuditKind::Row, 1);
+            if record.state == State::DeadLetter { dead.push(record) } else { settled.push(record) }
+        }
+    }
+    let now = ports.ledger.now().await?;
+    curfew_courier::settle(&*ports.ledger, &*ports.book, settled, now).await?;
+    curfew_courier::record_dead_letters(&*ports.ledger, &*ports.review, dead, ports.rulebook.owners(), now).await?;
+    Ok(())
 }
 
 async fn missing(ports: &Ports, key: &Key, read_at: curfew_domain::Moment, audited: &mut Audited) -> Result<(), CourierError> {
@@ -74,7 +95,20 @@ async fn missing(ports: &Ports, key: &Key, read_at: curfew_domain::Moment, audit
         curfew_courier::stage(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, vec![Planned { row }], read_at).await?;
         repaired(audited, AuditKind::Record, 1);
     } else {
-        audited.findings.push(AuditFinding { key: key.clone(), seen: "the ledger has no record of a staged job whose release has passed" });
+        let seen = "the ledger has no record of a staged job whose release has passed";
+        ports
+            .review
+            .quarantine(Quarantined {
+                reason: Reason::LedgerRecordMissing,
+                key: Some(key.clone()),
+                body: None,
+                // As the dead-letter consumer makes it, so that both make one item.
+                fingerprint: hex::encode(Sha256::digest(key.as_str())),
+                diagnostic: seen.to_owned(),
+                at: read_at,
+            })
+            .await?;
+        audited.findings.push(AuditFinding { key: key.clone(), seen });
     }
     Ok(())
 }

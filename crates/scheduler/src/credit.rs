@@ -33,7 +33,11 @@ impl Drain {
         let drained = self.released.saturating_sub(queued);
         let passed = now.duration_since(self.window_from);
         if passed >= WINDOW {
-            self.means.push_back(drained.saturating_sub(self.drained_at_from) as f64 / passed.as_secs_f64());
+            let left = drained.saturating_sub(self.drained_at_from);
+            // A quiet window measures nothing: how fast a shard drains shows only where something waits.
+            if left > 0 || queued > 0 {
+                self.means.push_back(left as f64 / passed.as_secs_f64());
+            }
             if self.means.len() > WINDOWS_KEPT {
                 self.means.pop_front();
             }
@@ -49,6 +53,15 @@ impl Drain {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quiet_night_measures_nothing() {
+        let start = Instant::now();
+        let mut drain = Drain::new(start);
+        for n in 1..=100 {
+            assert_eq!(drain.room(0, 64, start + WINDOW * n), 5_000);
+        }
+    }
 
     #[test]
     fn a_slow_shard_gets_a_shallow_queue_but_never_less_than_twice_the_concurrency() {

@@ -49,7 +49,7 @@ pub(crate) async fn step(
             Overdue::Deadline => swaps.extend(swap(&record, &Event::DeadlineReached, now)),
             Overdue::LeaseOver => swaps.extend(lease_over(ports, &record, now)),
             Overdue::Republish if repeat.len() < allowed => repeat.push((Rung::Now, record)),
-            Overdue::Republish => postpone.push((record.key.clone(), record.version, now.plus(Duration::from_secs(1)).min(record.deadline_at))),
+            Overdue::Republish => postpone.push((record.key.clone(), record.version, now.plus(Duration::from_secs(1)).min(record.stops_at()))),
             Overdue::Postpone(at) => postpone.push((record.key.clone(), record.version, at)),
         }
     }

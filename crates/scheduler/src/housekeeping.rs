@@ -1,56 +1,51 @@
 //! What is done now and then: open verbs finished, holds and suppressions copied from the book, tombstones expired, heartbeats written.
 
-use std::collections::BTreeSet;
+use std::time::Duration;
 
 use curfew_courier::CourierError;
 use curfew_domain::limits::VERB_OPEN_MAX;
 use curfew_domain::record::WaitingFor;
-use curfew_ledger::{Hold, Suppression};
+use curfew_ledger::Suppression;
 
 use crate::Ports;
 
+/// How long a cool-down that is over stays in the book.
+const COOL_DOWN_KEPT: Duration = Duration::from_secs(60);
 const VERBS_MAX: u32 = 100;
 const TOMBSTONES_MAX: usize = 2_000;
 
-/// Finishes verbs whose rows stay open for 5 s.
+/// Finishes verbs whose rows stay open for 5 s. One that can't be finished doesn't stand in front of the others.
 pub(crate) async fn verbs(ports: &Ports) -> Result<usize, CourierError> {
     let now = ports.ledger.now().await?;
     let open = ports.book.open_verbs(now.minus(VERB_OPEN_MAX), VERBS_MAX).await?;
     for verb in &open {
-        let applied = curfew_courier::finish(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, &verb.key, &verb.verb).await?;
-        tracing::warn!(key = %verb.key, "verb #{} was left open and is now {}", verb.verb.number, if applied { "applied" } else { "refused" });
+        let ended = curfew_courier::finish(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, &verb.key, &verb.verb).await;
+        match ended {
+            Ok(applied) => {
+                tracing::warn!(key = %verb.key, "verb #{} was left open and is now {}", verb.verb.number, if applied { "applied" } else { "refused" });
+            }
+            Err(error) => {
+                tracing::warn!(key = %verb.key, error_class = "store", "verb #{} stays open: {error}", verb.verb.number);
+            }
+        }
     }
     Ok(open.len())
 }
 
-/// Copies pauses, cool-downs, circuits and suppressions from the book to the ledger.
+/// Copies pauses, cool-downs, circuits and suppressions from the book to the ledger; cool-downs that are long over leave the book.
 pub(crate) async fn copy(ports: &Ports) -> Result<(), CourierError> {
-    let rows = ports.book.holds().await?;
-    let mut wanted = BTreeSet::new();
-    for row in &rows {
-        let (Some(hold), Some(by)) = (hold(&row.kind, &row.name), WaitingFor::from_word(&row.by)) else { continue };
-        ports.ledger.set_hold(hold.clone(), Some((by, row.until))).await?;
-        wanted.insert(hold);
-    }
-    for hold in ports.ledger.holds().await?.into_keys() {
-        if !wanted.contains(&hold) {
-            ports.ledger.set_hold(hold, None).await?;
+    curfew_courier::copy_holds(&*ports.ledger, &*ports.book).await?;
+    let now = ports.ledger.now().await?;
+    for row in ports.book.holds().await? {
+        // Long over: a lift names no moment, and must not meet a cool-down that was just set anew.
+        let over = row.until.is_some_and(|until| now >= until.plus(COOL_DOWN_KEPT));
+        if over && row.by == WaitingFor::CoolDown.word() {
+            ports.book.lift(&row.kind, &row.name, &row.by, "curfew", "", now).await?;
         }
     }
     let all = ports.book.suppressions().await?.into_iter().map(|row| Suppression { tenant: row.tenant, recipient_ref: row.recipient_ref }).collect();
     ports.ledger.set_suppressions(all).await?;
     Ok(())
-}
-
-/// The hold that a row of the book names.
-fn hold(kind: &str, name: &str) -> Option<Hold> {
-    match kind {
-        "transport" => Some(Hold::Transport(name.to_owned())),
-        "tenant" => Some(Hold::Tenant(name.to_owned())),
-        "shard" => name.parse().ok().map(Hold::Shard),
-        "fleet" => Some(Hold::Fleet),
-        _unknown => None,
-    }
 }
 
 /// Deletes tombstones whose time is over.

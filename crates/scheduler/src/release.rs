@@ -24,6 +24,9 @@ const HELD_LOOK: Duration = Duration::from_secs(10);
 /// How soon a refused publish is tried again.
 const REFUSED_LOOK: Duration = Duration::from_secs(1);
 
+/// How often a round looks behind tenants that are all at a limit.
+const FULL_ROUNDS_MAX: u32 = 8;
+
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Released {
@@ -40,24 +43,38 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, shard: Shard, holds
     if room == 0 || shard_held || !ports.broker.is_open() {
         return Ok(Released::default());
     }
-    let skip: Vec<String> = holds
+    let mut skip: Vec<String> = holds
         .iter()
         .filter_map(|(place, (_, until))| match place {
             Hold::Tenant(tenant) if until.is_none_or(|until| now < until) => Some(tenant.clone()),
             Hold::Tenant(_) | Hold::Transport(_) | Hold::Shard(_) | Hold::Fleet => None,
         })
         .collect();
-    let heads = ports.ledger.lines(shard, now, HEADS_PER_TENANT.min(room), HEADS_MAX.min(room), &skip).await?;
-    let more = heads.len() >= HEADS_MAX.min(room);
-    let heads = within_tenants(ports, settings, shard, heads).await?;
-    let (publish, moves) = sort(heads, holds, settings, now);
-    ports.ledger.move_in_line(moves).await?;
-    let queued = publish_then_swap(ports, settings, shard, publish, now).await?;
-    Ok(Released { queued, more })
+    let mut released = Released::default();
+    for _ in 0..FULL_ROUNDS_MAX {
+        let heads = ports.ledger.lines(shard, now, HEADS_PER_TENANT.min(room), HEADS_MAX.min(room), &skip).await?;
+        released.more = heads.len() >= HEADS_PER_TENANT.min(room);
+        let (heads, full) = within_tenants(ports, settings, shard, heads).await?;
+        let nobody = heads.is_empty() && !full.is_empty();
+        let (publish, moves) = sort(heads, holds, settings, now);
+        ports.ledger.move_in_line(moves).await?;
+        released.queued += publish_then_swap(ports, settings, shard, publish, now).await?;
+        if !nobody {
+            break;
+        }
+        // Everybody met stands at a limit: whoever stands behind them is looked for.
+        skip.extend(full);
+    }
+    Ok(released)
 }
 
-/// Leaves out what a tenant's credit or its jobs in flight forbid. Such heads keep their place: their tenant alone waits.
-async fn within_tenants(ports: &Ports, settings: &Settings, shard: Shard, heads: Vec<LineEntry>) -> Result<Vec<LineEntry>, CourierError> {
+/// Leaves out what a tenant's credit or its jobs in flight forbid, and names those tenants. Such heads keep their place: their tenant alone waits.
+async fn within_tenants(
+    ports: &Ports,
+    settings: &Settings,
+    shard: Shard,
+    heads: Vec<LineEntry>,
+) -> Result<(Vec<LineEntry>, Vec<String>), CourierError> {
     let mut room: BTreeMap<String, u64> = BTreeMap::new();
     for head in &heads {
         let tenant = head.record.tenant();
@@ -71,17 +88,16 @@ async fn within_tenants(ports: &Ports, settings: &Settings, shard: Shard, heads:
         let free = if in_flight.is_some_and(|max| flying >= max) { 0 } else { credit.saturating_sub(queued) };
         room.insert(tenant.to_owned(), free);
     }
-    Ok(heads
-        .into_iter()
-        .filter(|head| match room.get_mut(head.record.tenant()) {
-            Some(0) => false,
-            Some(left) => {
-                *left -= 1;
-                true
-            }
-            None => true,
-        })
-        .collect())
+    let full = room.iter().filter(|(_, free)| **free == 0).map(|(tenant, _)| tenant.clone()).collect();
+    let within = heads.into_iter().filter(|head| match room.get_mut(head.record.tenant()) {
+        Some(0) => false,
+        Some(left) => {
+            *left -= 1;
+            true
+        }
+        None => true,
+    });
+    Ok((within.collect(), full))
 }
 
 type Moves = Vec<(Key, u64, Moment)>;
@@ -111,10 +127,18 @@ pub(crate) async fn publish_then_swap(
     publish: Vec<(Rung, Record)>,
     now: Moment,
 ) -> Result<usize, CourierError> {
+    // Judged before it is published: what may not be released (its deadline has come) would be published again at every look.
+    let publish: Vec<_> = publish
+        .into_iter()
+        .filter_map(|(rung, record)| {
+            let change = transition(&record, &Event::Release { claim_grace: settings.claim_grace }, now).ok()?;
+            Some((rung, record, change))
+        })
+        .collect();
     if publish.is_empty() {
         return Ok(0);
     }
-    let messages = publish.iter().map(|(rung, record)| (*rung, wake_up(record).encode())).collect();
+    let messages = publish.iter().map(|(rung, record, _)| (*rung, wake_up(record).encode())).collect();
     let answers = match ports.broker.publish(shard, messages).await {
         Ok(answers) => answers,
         Err(BrokerError::Unreachable(_) | BrokerError::Blocked(_)) => return Ok(0),
@@ -125,13 +149,9 @@ pub(crate) async fn publish_then_swap(
     };
     let mut swaps = Vec::with_capacity(publish.len());
     let mut moves = Vec::new();
-    for ((_, record), answer) in publish.iter().zip(answers) {
+    for ((_, record, change), answer) in publish.into_iter().zip(answers) {
         match answer {
-            Published::Confirmed | Published::Unanswered => {
-                if let Ok(change) = transition(record, &Event::Release { claim_grace: settings.claim_grace }, now) {
-                    swaps.push(Swap::of(record, change));
-                }
-            }
+            Published::Confirmed | Published::Unanswered => swaps.push(Swap::of(&record, change)),
             Published::Refused => moves.push((record.key.clone(), record.version, now.plus(REFUSED_LOOK))),
         }
     }

@@ -69,9 +69,10 @@ impl Scheduler {
 
     async fn stage_loop(&self, stop: &CancellationToken) {
         let mut ticks = ticks(self.settings.tick);
+        let mut stuck = 0;
         while next(&mut ticks, &self.nudge, stop).await {
             loop {
-                match stage::step(&self.ports, &self.settings).await {
+                match stage::step(&self.ports, &self.settings, &mut stuck).await {
                     Ok(Step::More) if !stop.is_cancelled() => {}
                     Ok(Step::Full) => {
                         tracing::warn!("the ledger holds max_live_bytes: staging waits");
@@ -113,11 +114,17 @@ impl Scheduler {
         let leases = self.leases().await;
         let ahead = now.plus(self.settings.tick / 2);
         let mut more = false;
+        let mut broken = Ok(());
         for agenda in self.ports.ledger.agenda(&self.settings.shards, ahead).await? {
             if agenda.lines || agenda.watch {
-                more |= self.shard(agenda.shard, &holds, leases).await?;
+                // A shard that fails holds up itself alone.
+                match self.shard(agenda.shard, &holds, leases).await {
+                    Ok(has_more) => more |= has_more,
+                    Err(error) => broken = Err(error),
+                }
             }
         }
+        broken?;
         self.tally.ticks.fetch_add(1, Ordering::Relaxed);
         metrics::scheduler_ticked(now.as_millis() as f64 / 1000.0);
         Ok(more)
@@ -130,12 +137,14 @@ impl Scheduler {
             self.settings.concurrency,
             Instant::now(),
         );
-        let healed = heal::step(&self.ports, &self.settings, shard, leases, self.budget(), room).await?;
+        // What can't be healed must not hold up what can be released.
+        let healed = heal::step(&self.ports, &self.settings, shard, leases, self.budget(), room).await;
         let released = release::step(&self.ports, &self.settings, shard, holds, room).await?;
         if let Some(drain) = self.drains.lock().await.get_mut(&shard) {
             drain.released(released.queued as u64);
         }
         self.tally.released.fetch_add(released.queued as u64, Ordering::Relaxed);
+        let healed = healed?;
         self.tally.republished.fetch_add(healed.republished as u64, Ordering::Relaxed);
         Ok(healed.more || released.more && released.queued > 0)
     }
@@ -174,12 +183,16 @@ impl Scheduler {
     async fn settle_all(&self) -> Result<bool, CourierError> {
         let now = self.ports.ledger.now().await?;
         let mut more = false;
+        let mut broken = Ok(());
         for agenda in self.ports.ledger.agenda(&self.settings.shards, now).await? {
             if agenda.settle {
-                more |= settle::step(&self.ports, agenda.shard).await?;
+                match settle::step(&self.ports, agenda.shard).await {
+                    Ok(has_more) => more |= has_more,
+                    Err(error) => broken = Err(error),
+                }
             }
         }
-        Ok(more)
+        broken.map(|()| more)
     }
 
     async fn now_and_then(&self, stop: &CancellationToken) {

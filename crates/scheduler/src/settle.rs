@@ -21,5 +21,8 @@ pub(crate) async fn step(ports: &Ports, shard: Shard) -> Result<bool, CourierErr
         metrics::job_settled(state.word(), reason.unwrap_or(Reason::Accepted));
         metrics::deadline_outcome(state == State::Sent && accepted_at.is_some_and(|at| at < deadline_at));
     }
-    Ok(more && closed.closed > 0)
+    if closed.kept > 0 {
+        tracing::error!(shard = %shard, error_class = "book", "{} ended jobs can't be told to the book; they stay in the ledger", closed.kept);
+    }
+    Ok(more && closed.closed + closed.kept > 0)
 }

@@ -10,11 +10,16 @@ const ROWS_MAX: u32 = 500;
 /// What a live record weighs with its letter, for `max_live_bytes`, until the ledger can say better.
 const LIVE_BYTES_EACH: u64 = 4 * 1024;
 
-/// One round; the number of rows read. A full round asks for the next at once.
-pub(crate) async fn step(ports: &Ports, settings: &Settings) -> Result<Step, CourierError> {
+/// Rows that can't be staged now are read past, up to so many.
+const STUCK_MAX: u32 = 5_000;
+
+/// One round. `stuck`: how many rows the last one left; the plan is read past them, so that they don't stand in front of the others.
+pub(crate) async fn step(ports: &Ports, settings: &Settings, stuck: &mut u32) -> Result<Step, CourierError> {
     let read_at = ports.ledger.now().await?;
-    let rows: Vec<Planned> = ports.book.plan(&settings.shards, read_at.plus(settings.staging_window), ROWS_MAX).await?;
+    let limit = ROWS_MAX + (*stuck).min(STUCK_MAX);
+    let rows: Vec<Planned> = ports.book.plan(&settings.shards, read_at.plus(settings.staging_window), limit).await?;
     if rows.is_empty() {
+        *stuck = 0;
         return Ok(Step::Idle);
     }
     let live: u64 = ports.ledger.live_by_state().await?.values().sum();
@@ -23,7 +28,8 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings) -> Result<Step, Cou
     }
     let count = rows.len();
     let staged = curfew_courier::stage(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, rows, read_at).await?;
-    Ok(if count == ROWS_MAX as usize && staged.created + staged.found > 0 { Step::More } else { Step::Idle })
+    *stuck = u32::try_from(staged.left).unwrap_or(u32::MAX);
+    Ok(if count == limit as usize && staged.created > 0 { Step::More } else { Step::Idle })
 }
 
 /// What a round asks of its loop.

@@ -32,7 +32,7 @@ pub fn place(due: Moment, now: Moment, tick: Duration, horizon: Duration) -> Pla
 /// What to do about an overdue watch timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overdue {
-    /// The deadline: it ends.
+    /// The deadline, or the end of the provider's window over a doubt: it ends.
     Deadline,
     /// The lease is over.
     LeaseOver,
@@ -81,7 +81,7 @@ const PATIENCE: u32 = 3;
 /// What to do about an overdue timer of a record that was postponed so often already.
 pub fn overdue(record: &Record, postponed: u32, view: View) -> Overdue {
     let waits = matches!(record.state, State::Scheduled | State::Queued | State::Claimed);
-    if waits && view.now >= record.deadline_at {
+    if waits && view.now >= record.stops_at() {
         return Overdue::Deadline;
     }
     match record.state {
@@ -96,16 +96,16 @@ pub fn overdue(record: &Record, postponed: u32, view: View) -> Overdue {
             Ready::Backlog | Ready::Away => Overdue::Postpone(later(record, postponed, view)),
         },
         State::Scheduled | State::Sent | State::DeadLetter | State::Cancelled | State::Suppressed => {
-            Overdue::Postpone(record.deadline_at.max(view.now.plus(view.claim_grace)))
+            Overdue::Postpone(record.stops_at().max(view.now.plus(view.claim_grace)))
         }
     }
 }
 
-/// Doubling, spread by the key so that a crowd doesn't come back as one, never past the deadline.
+/// Doubling, spread by the key so that a crowd doesn't come back as one, never past the moment at which automation stops.
 fn later(record: &Record, postponed: u32, view: View) -> Moment {
     let wait = view.claim_grace * 2_u32.saturating_pow(postponed.min(6));
     let spread = record.key.as_str().bytes().fold(0_u64, |h, b| h.wrapping_mul(31).wrapping_add(u64::from(b))) % 256;
-    view.now.plus(wait + wait.mul_f64(spread as f64 / 1024.0)).min(record.deadline_at)
+    view.now.plus(wait + wait.mul_f64(spread as f64 / 1024.0)).min(record.stops_at())
 }
 
 #[cfg(test)]
