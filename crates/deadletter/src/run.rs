@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curfew_book::Book;
-use curfew_broker::{Broker, Consumer};
+use curfew_book::{Book, BookError};
+use curfew_broker::{Broker, Consumer, Delivery};
 use curfew_courier::CourierError;
 use curfew_domain::sealed::Keyring;
 use curfew_domain::transition::Index;
 use curfew_domain::{Record, Shard};
-use curfew_ledger::Ledger;
+use curfew_ledger::{Ledger, LedgerError};
 use curfew_review::Review;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,8 @@ use crate::steps;
 const PREFETCH: u16 = 32;
 const STORIES_MAX: usize = 200;
 const AGAIN: Duration = Duration::from_millis(500);
+/// Tries of a message that no waiting helps.
+const BROKEN_TRIES_MAX: u32 = 5;
 
 /// The stores, the broker and the keys.
 #[derive(Clone)]
@@ -91,16 +93,32 @@ impl DeadLetter {
                     return;
                 }
             };
-            while let Err(error) = steps::handle(&self.ports, &delivery).await {
-                tracing::warn!(role = "deadletter", error_class = "store", "a dead letter waits: {error}");
-                rest(AGAIN, stop).await;
-                if stop.is_cancelled() {
-                    return;
-                }
+            self.message(consumer, &delivery, stop).await;
+            if stop.is_cancelled() {
+                return;
             }
-            if let Err(error) = consumer.ack(delivery.id).await {
-                tracing::debug!(error_class = "broker", "a dead letter comes again: {error}");
+        }
+    }
+
+    /// Handles one message until its answer is known. What fails for another reason than an absent store is parked after some tries, so
+    /// that it doesn't stand in front of the others.
+    async fn message(&self, consumer: &dyn Consumer, delivery: &Delivery, stop: &CancellationToken) {
+        let mut broken = 0;
+        let answered = loop {
+            let Err(error) = steps::handle(&self.ports, delivery).await else { break consumer.ack(delivery.id).await };
+            tracing::warn!(role = "deadletter", error_class = "store", "a dead letter waits: {error}");
+            broken += u32::from(!passes(&error));
+            if broken >= BROKEN_TRIES_MAX {
+                tracing::error!(role = "deadletter", "a message that can't be handled is parked: {error}");
+                break consumer.reject(delivery.id).await;
             }
+            rest(AGAIN, stop).await;
+            if stop.is_cancelled() {
+                return;
+            }
+        };
+        if let Err(error) = answered {
+            tracing::debug!(error_class = "broker", "a dead letter comes again: {error}");
         }
     }
 
@@ -129,9 +147,21 @@ impl DeadLetter {
                 self.ports.ledger.overdue(agenda.shard, Index::Review, now, STORIES_MAX).await?.into_iter().map(|t| t.record).collect();
             let full = records.len() == STORIES_MAX;
             let closed = curfew_courier::record_dead_letters(&*self.ports.ledger, &*self.ports.review, records, &self.ports.owners, now).await?;
-            more |= full && closed.closed > 0;
+            if closed.kept > 0 {
+                tracing::error!(role = "deadletter", error_class = "book", "{} dead letters can't be recorded; they stay in the ledger", closed.kept);
+            }
+            more |= full && closed.closed + closed.kept > 0;
         }
         Ok(more)
+    }
+}
+
+/// Whether waiting helps.
+fn passes(error: &CourierError) -> bool {
+    match error {
+        CourierError::Ledger(LedgerError::Unavailable { .. } | LedgerError::Recovering) | CourierError::Book(BookError::Unavailable { .. }) => true,
+        CourierError::Contended => true,
+        _broken => false,
     }
 }
 

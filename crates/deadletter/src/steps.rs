@@ -35,7 +35,9 @@ pub(crate) async fn handle(ports: &Ports, delivery: &Delivery) -> Result<(), Cou
     match record.state {
         _ if record.closed => Ok(()),
         State::DeadLetter => curfew_courier::record_dead_letters(&*ports.ledger, &*ports.review, vec![record], &ports.owners, now).await.map(drop),
-        State::Scheduled | State::Queued | State::Claimed if delivery.gave_up => strike(ports, &record, now).await,
+        State::Scheduled | State::Queued | State::Claimed if delivery.gave_up && record.generation == wake.generation => {
+            strike(ports, &record, now).await
+        }
         State::Scheduled | State::Queued | State::Claimed | State::Handoff | State::Sent | State::Cancelled | State::Suppressed => Ok(()),
     }
 }
