@@ -31,6 +31,8 @@ pub(crate) enum Ended {
     Fenced,
     /// A drain asks for the job back before its intent.
     GivenBack,
+    /// It was given back already.
+    Returned,
 }
 
 /// What is known of a delivery from outside, for the one that finds it panicked.
@@ -44,10 +46,8 @@ pub(crate) enum Seen {
     Unclaimed,
     /// Claimed in this version.
     Claimed(Box<Record>),
-    /// In handoff under this token.
+    /// In handoff under this token, until its verdict is written.
     Handoff(Box<Record>, Token, HandOffProgress),
-    /// Its verdict is being reported.
-    Reported,
 }
 
 impl Progress {
@@ -65,13 +65,14 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
     let ports = &worker.ports;
     ports.pauses.at(Point::AfterClaim, &leased.record.key).await;
     let record = leased.record.clone();
-    let deadline = tokio::time::Instant::from_std(worker.clock.instant_of(record.deadline_at));
+    let deadline = tokio::time::Instant::from_std(worker.clock.instant_of(record.stops_at()));
     let step = async {
         let packed = pack(&record, letter, &lane.settings, &ports.keyring, &ports.artifacts).await?;
         let prepared = lane.transport.prepare(&packed.parcel, &Bounds { deadline }).await.map_err(|outcome| (outcome, packed.pins.clone()))?;
         Ok::<(Packed, Box<dyn Prepared>), Failed>((packed, prepared))
     };
     let ready = tokio::select! {
+        biased;
         driven = leased.drive(|| worker.clock.now(), OnLoss::Drop, step) => driven,
         () = worker.give_back.cancelled() => return Ended::GivenBack,
     };
@@ -90,7 +91,7 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
         }
         Intent::Unanswered => {
             prepared.abandon().await;
-            return unanswered(worker, &record, token).await;
+            return unanswered(worker, leased, token).await;
         }
     }
     progress.set(Seen::Handoff(Box::new(leased.record.clone()), token, prepared.stage()));
@@ -154,11 +155,14 @@ async fn intent(worker: &Worker, leased: &mut Leased, token: Token, pins: &[Stri
     Intent::Fenced
 }
 
-/// The intent may stand, and nothing was handed over under it: that is a verdict, once the ledger answers again.
-async fn unanswered(worker: &Worker, record: &Record, token: Token) -> Ended {
-    while !worker.kill.is_cancelled() {
-        match worker.ports.ledger.records(std::slice::from_ref(&record.key)).await {
-            Ok(found) if found.first().and_then(Option::as_ref).is_some_and(|r| r.token == Some(token)) => {
+/// The intent may stand, and nothing was handed over under it: that is a verdict, once the ledger answers again. Where it doesn't stand the
+/// job is given back at once: an intent that is still on its way then finds another version.
+async fn unanswered(worker: &Worker, leased: &mut Leased, token: Token) -> Ended {
+    loop {
+        let now = worker.clock.now();
+        let found = worker.ports.ledger.records(std::slice::from_ref(&leased.record.key)).await.map(|mut found| found.pop().flatten());
+        let fenced = match found {
+            Ok(Some(standing)) if standing.token == Some(token) => {
                 let outcome = Outcome::new(
                     OutcomeClass::Transient,
                     Stage::Content,
@@ -167,11 +171,23 @@ async fn unanswered(worker: &Worker, record: &Record, token: Token) -> Ended {
                 );
                 return Ended::Handed(token, Known::NotAccepted(outcome));
             }
-            Ok(_no_intent) => return Ended::Fenced,
+            Ok(Some(standing)) if standing.version == leased.record.version && standing.generation == leased.record.generation => {
+                leased.swap_own(&Event::GiveBack { worker: worker.id, waits_for: None, until: now }, now).await
+            }
+            Ok(Some(standing)) if leased.is_our_lost_reply(&standing) => {
+                leased.record = standing;
+                continue;
+            }
+            Ok(_somebody_elses) => return Ended::Fenced,
+            Err(unanswered) => Err(unanswered),
+        };
+        match fenced {
+            Ok(Some(_given_back)) => return Ended::Returned,
+            Ok(None) => {}
+            Err(_unanswered) if worker.kill.is_cancelled() => return Ended::Fenced,
             Err(_unanswered) => tokio::time::sleep(INTENT_AGAIN).await,
         }
     }
-    Ended::Fenced
 }
 
 const INTENT_TRIES: u32 = 4;
@@ -186,7 +202,7 @@ fn refused(record: &Record, refusal: Refusal) {
 async fn hand_off(worker: &Worker, leased: &mut Leased, prepared: Box<dyn Prepared>) -> Known {
     let mut look = WorkersLook {
         clock: &worker.clock,
-        deadline_at: leased.record.deadline_at,
+        deadline_at: leased.record.stops_at(),
         good_until: Arc::clone(&leased.good_until),
         pauses: &*worker.ports.pauses,
         key: leased.record.key.clone(),

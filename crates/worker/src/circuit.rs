@@ -69,8 +69,12 @@ impl Circuit {
         match class {
             OutcomeClass::Ambiguous => {
                 self.in_doubt.insert(job);
-                if self.in_doubt.len() >= DOUBTS_TO_OPEN { self.open(Probe::OneJob, now) } else { Turn::Stays }
+                // The one job that tries the circuit says enough: five more would be five more review items.
+                let trying = matches!(self.state, State::Trying { .. });
+                if trying || self.in_doubt.len() >= DOUBTS_TO_OPEN { self.open(Probe::OneJob, now) } else { Turn::Stays }
             }
+            // Our own preparation (a letter's key, an artifact) says nothing about the transport: other jobs go on.
+            OutcomeClass::Configuration if stage == Stage::Artifact => Turn::Stays,
             OutcomeClass::Configuration => {
                 self.misconfigured.insert(job);
                 let late = matches!(stage, Stage::Mail | Stage::Rcpt | Stage::Data | Stage::Content | Stage::Dot);
@@ -85,7 +89,8 @@ impl Circuit {
             }
             OutcomeClass::Accepted => self.close(),
             OutcomeClass::Transient | OutcomeClass::Throttled | OutcomeClass::Permanent | OutcomeClass::Suppressed => {
-                if matches!(stage, Stage::Rcpt | Stage::Data | Stage::Dot) {
+                // A verdict is the provider's word after the end marker; a refusal before it says nothing about the doubts.
+                if stage == Stage::Dot {
                     self.in_doubt.clear();
                 }
                 Turn::Stays
@@ -141,9 +146,17 @@ impl Circuit {
         }
     }
 
-    /// An operator resumed the transport.
-    pub(crate) fn resume(&mut self) -> Turn {
-        self.close()
+    /// Somebody else found it open (another worker, or this one before it was restarted): it is probed from here, too. Nobody knows any
+    /// more at which stage it opened, so one job is let through, and only where a login succeeds.
+    pub(crate) fn adopt(&mut self, now: Instant) {
+        if !self.is_open() {
+            self.state = State::Open { probe: Probe::OneJob, wait: PROBE_FIRST, next: now + PROBE_FIRST };
+        }
+    }
+
+    /// Its hold was lifted, by an operator or by another worker's probe: one job at a time tries it until one is accepted.
+    pub(crate) fn half_open(&mut self) {
+        self.try_one();
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -191,7 +204,43 @@ mod tests {
         }
         assert_eq!(circuit.outcome(job(5), OutcomeClass::Ambiguous, Stage::Dot, now), Turn::Opened(PROBE_FIRST));
         circuit.try_one();
-        circuit.in_doubt.clear();
         assert_eq!(circuit.outcome(job(6), OutcomeClass::Accepted, Stage::Dot, now), Turn::Closed);
+    }
+
+    #[test]
+    fn one_job_in_doubt_while_it_is_tried_opens_it_again_for_twice_as_long() {
+        let (mut circuit, now) = (Circuit::new(), Instant::now());
+        for n in 1..=5 {
+            circuit.outcome(job(n), OutcomeClass::Ambiguous, Stage::Dot, now);
+        }
+        circuit.try_one();
+        assert!(!circuit.is_open());
+        assert_eq!(circuit.outcome(job(6), OutcomeClass::Ambiguous, Stage::Dot, now), Turn::Opened(PROBE_FIRST * 2));
+    }
+
+    #[test]
+    fn only_a_verdict_after_the_end_marker_ends_a_row_of_doubts() {
+        let (mut circuit, now) = (Circuit::new(), Instant::now());
+        for n in 1..5 {
+            circuit.outcome(job(n), OutcomeClass::Ambiguous, Stage::Dot, now);
+            circuit.outcome(job(n + 100), OutcomeClass::Permanent, Stage::Rcpt, now);
+        }
+        assert_eq!(circuit.outcome(job(5), OutcomeClass::Ambiguous, Stage::Dot, now), Turn::Opened(PROBE_FIRST));
+    }
+
+    #[test]
+    fn a_letter_that_cant_be_opened_leaves_the_circuit_alone() {
+        let (mut circuit, now) = (Circuit::new(), Instant::now());
+        for n in 1..9 {
+            assert_eq!(circuit.outcome(job(n), OutcomeClass::Configuration, Stage::Artifact, now), Turn::Stays);
+        }
+    }
+
+    #[test]
+    fn a_circuit_that_somebody_left_open_is_probed_by_whoever_finds_it() {
+        let (mut circuit, now) = (Circuit::new(), Instant::now());
+        circuit.adopt(now);
+        assert!(circuit.is_open());
+        assert_eq!(circuit.due(now + PROBE_FIRST), Some(Probe::OneJob));
     }
 }

@@ -24,7 +24,7 @@ impl LedgerClock {
         Ok(Self { sample: Mutex::new((moment, at)) })
     }
 
-    /// Samples again. The later of the two times rules where they disagree: a deadline must not move away.
+    /// Samples again.
     ///
     /// # Errors
     /// `LedgerError`: the old sample goes on.
@@ -46,10 +46,10 @@ impl LedgerClock {
     }
 }
 
-/// The ledger's moment belongs to the end of its round trip at the latest: taking the end never makes us early.
+/// The moment was read after the question left: counted from there our clock is never behind the ledger's, so no last look says yes too
+/// late. It may be ahead by a round trip; what is too early, the ledger's own guards refuse.
 async fn sample(ledger: &dyn Ledger) -> Result<(Moment, Instant), LedgerError> {
-    let began = Instant::now();
+    let asked = Instant::now();
     let moment = ledger.now().await?;
-    let half = began.elapsed() / 2;
-    Ok((moment, began + half))
+    Ok((moment, asked))
 }

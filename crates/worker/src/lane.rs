@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use curfew_domain::outcome::{Outcome, Scope};
-use curfew_domain::{JobId, OutcomeClass};
+use curfew_domain::{JobId, Moment, OutcomeClass};
 use curfew_transport::Transport;
-use tokio::sync::Semaphore;
 
 use crate::circuit::{Circuit, Probe, Turn};
 
@@ -35,8 +34,6 @@ pub struct Lane {
     pub settings: LaneSettings,
     /// The way to the provider.
     pub transport: Arc<dyn Transport>,
-    /// As many as the transport serves at once; taken before the claim, so that nothing waits under a lease.
-    pub(crate) slots: Arc<Semaphore>,
     state: Mutex<State>,
 }
 
@@ -46,7 +43,19 @@ struct State {
     window: usize,
     under_way: usize,
     cool_down: Duration,
+    /// The end of the running cool-down: throttles met until then are of the same episode.
+    cools_until: Option<Moment>,
     permits: (u32, Option<Instant>),
+    hold: OpenHold,
+}
+
+/// Whether the open circuit's hold stands in the book; until it does, its absence there says nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OpenHold {
+    /// To be written.
+    Owed,
+    /// Written, or found there.
+    Written,
 }
 
 /// What an outcome asks of the lane's holds.
@@ -56,8 +65,8 @@ pub(crate) enum Consequence {
     None,
     /// Hold the transport for so long.
     CoolDown(Duration),
-    /// The circuit opened; look again after so long.
-    Opened(Duration),
+    /// The circuit opened, or stays open.
+    Opened,
     /// The circuit closed.
     Closed,
 }
@@ -66,8 +75,16 @@ impl Lane {
     /// A lane with a closed circuit and a full window.
     pub fn new(settings: LaneSettings, transport: Arc<dyn Transport>) -> Self {
         let slots = transport.max_connections();
-        let state = State { circuit: Circuit::new(), window: slots, under_way: 0, cool_down: COOL_DOWN_FIRST, permits: (0, None) };
-        Self { settings, transport, slots: Arc::new(Semaphore::new(slots)), state: Mutex::new(state) }
+        let state = State {
+            circuit: Circuit::new(),
+            window: slots,
+            under_way: 0,
+            cool_down: COOL_DOWN_FIRST,
+            cools_until: None,
+            permits: (0, None),
+            hold: OpenHold::Owed,
+        };
+        Self { settings, transport, state: Mutex::new(state) }
     }
 
     /// Whether another attempt fits the window; counts it if so.
@@ -84,13 +101,14 @@ impl Lane {
         state.under_way = state.under_way.saturating_sub(1);
     }
 
-    /// An attempt came to this.
-    pub(crate) fn outcome(&self, job: JobId, outcome: &Outcome, now: Instant) -> Consequence {
+    /// An attempt came to this; `now` is the ledger's, by which cool-downs are held.
+    pub(crate) fn outcome(&self, job: JobId, outcome: &Outcome, now: Moment) -> Consequence {
         let mut state = self.lock();
-        match state.circuit.outcome(job, outcome.class, outcome.stage, now) {
-            Turn::Opened(wait) => {
+        match state.circuit.outcome(job, outcome.class, outcome.stage, Instant::now()) {
+            Turn::Opened(_wait) => {
                 state.window = 1;
-                return Consequence::Opened(wait);
+                state.hold = OpenHold::Owed;
+                return Consequence::Opened;
             }
             Turn::Closed => return Consequence::Closed,
             Turn::Stays => {}
@@ -98,9 +116,7 @@ impl Lane {
         match outcome.class {
             OutcomeClass::Throttled if outcome.scope == Scope::Transport => {
                 state.window = 1;
-                let wait = outcome.retry_after.unwrap_or(state.cool_down);
-                state.cool_down = (state.cool_down * 2).min(COOL_DOWN_LAST);
-                Consequence::CoolDown(wait)
+                state.cool_down(outcome.retry_after, now)
             }
             OutcomeClass::Accepted => {
                 state.window = (state.window + 1).min(self.transport.max_connections());
@@ -124,7 +140,7 @@ impl Lane {
     /// A login probe ended.
     pub(crate) fn probed(&self, good: bool, now: Instant) -> Consequence {
         match self.lock().circuit.probed(good, now) {
-            Turn::Opened(wait) => Consequence::Opened(wait),
+            Turn::Opened(_wait) => Consequence::Opened,
             Turn::Closed => Consequence::Closed,
             Turn::Stays => Consequence::None,
         }
@@ -137,11 +153,29 @@ impl Lane {
         state.circuit.try_one();
     }
 
-    /// An operator resumed it.
-    pub(crate) fn resume(&self) {
+    /// Its hold was lifted: one job at a time tries it, more with each acceptance.
+    pub(crate) fn half_open(&self) {
         let mut state = self.lock();
-        let _closed = state.circuit.resume();
-        state.window = self.transport.max_connections();
+        state.circuit.half_open();
+        state.window = 1;
+    }
+
+    /// Its hold stands in the book though it isn't open here.
+    pub(crate) fn adopt(&self, now: Instant) {
+        let mut state = self.lock();
+        state.circuit.adopt(now);
+        state.window = 1;
+        state.hold = OpenHold::Written;
+    }
+
+    /// Whether the open circuit's hold stands in the book.
+    pub(crate) fn open_hold(&self) -> OpenHold {
+        self.lock().hold
+    }
+
+    /// The open circuit's hold stands in the book now.
+    pub(crate) fn hold_written(&self) {
+        self.lock().hold = OpenHold::Written;
     }
 
     /// Whether the circuit is open here.
@@ -167,5 +201,90 @@ impl Lane {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().expect("no holder panics")
+    }
+}
+
+impl State {
+    /// A throttle of the whole transport. Those that come while it cools down belong to the same episode: twenty attempts that were under
+    /// way together must not double it twenty times. Only a longer hint of the provider's lengthens it.
+    fn cool_down(&mut self, hint: Option<Duration>, now: Moment) -> Consequence {
+        let running = self.cools_until.filter(|until| now < *until);
+        let wait = match (running, hint) {
+            (Some(until), Some(hint)) if now.plus(hint) > until => hint,
+            (Some(_), _) => return Consequence::None,
+            (None, hint) => {
+                let own = self.cool_down;
+                self.cool_down = (own * 2).min(COOL_DOWN_LAST);
+                hint.unwrap_or(own)
+            }
+        };
+        self.cools_until = Some(now.plus(wait));
+        Consequence::CoolDown(wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use curfew_domain::outcome::Stage;
+    use curfew_transport::{Bounds, Parcel, Prepared};
+
+    use super::*;
+
+    struct Nowhere;
+
+    #[async_trait::async_trait]
+    impl Transport for Nowhere {
+        async fn prepare(&self, _parcel: &Parcel, _bounds: &Bounds) -> Result<Box<dyn Prepared>, Outcome> {
+            Err(throttle(None))
+        }
+        async fn probe(&self) -> Result<(), Outcome> {
+            Ok(())
+        }
+        fn max_connections(&self) -> usize {
+            20
+        }
+        fn attempt_max(&self) -> Duration {
+            Duration::from_secs(1)
+        }
+        async fn close(&self) {}
+    }
+
+    fn lane() -> Lane {
+        let settings =
+            LaneSettings { name: "smtp".into(), from_address: "a@example.org".into(), from_name: None, rate_per_s: None, idempotency_header: None };
+        Lane::new(settings, Arc::new(Nowhere))
+    }
+
+    fn throttle(retry_after: Option<Duration>) -> Outcome {
+        Outcome { retry_after, scope: Scope::Transport, ..Outcome::new(OutcomeClass::Throttled, Stage::Mail, "too-many", "") }
+    }
+
+    fn job(n: u128) -> JobId {
+        JobId(uuid::Uuid::from_u128(n))
+    }
+
+    /// Incident 42: twenty attempts under way meet one throttle; doubled by each of them the pause was ten minutes.
+    #[test]
+    fn attempts_that_meet_one_throttle_together_make_one_cool_down() {
+        let (lane, now) = (lane(), Moment::from_millis(1_000_000));
+        assert_eq!(lane.outcome(job(1), &throttle(None), now), Consequence::CoolDown(COOL_DOWN_FIRST));
+        for n in 2..20 {
+            assert_eq!(lane.outcome(job(n), &throttle(None), now), Consequence::None);
+        }
+        let later = now.plus(COOL_DOWN_FIRST);
+        assert_eq!(lane.outcome(job(20), &throttle(None), later), Consequence::CoolDown(COOL_DOWN_FIRST * 2));
+        let hint = Duration::from_secs(90);
+        assert_eq!(lane.outcome(job(21), &throttle(Some(hint)), later), Consequence::CoolDown(hint), "the provider knows better");
+    }
+
+    #[test]
+    fn after_a_throttle_one_attempt_goes_at_a_time_and_more_with_each_acceptance() {
+        let (lane, now) = (lane(), Moment::from_millis(1_000_000));
+        lane.outcome(job(1), &throttle(None), now);
+        assert!(lane.enter());
+        assert!(!lane.enter());
+        lane.outcome(job(2), &Outcome::new(OutcomeClass::Accepted, Stage::Dot, "accepted", ""), now);
+        assert!(lane.enter());
+        assert!(!lane.enter());
     }
 }

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use curfew_domain::transition::{Event, transition};
 use curfew_domain::{Moment, Record, WorkerId};
-use curfew_ledger::{Ledger, Swap, Swapped};
+use curfew_ledger::{Ledger, LedgerError, Swap, Swapped};
+
+/// Renewals of ours whose answers were lost, one after the other; each read ends one.
+const RENEW_TRIES: u32 = 4;
 
 /// A job in hand.
 pub(crate) struct Leased {
@@ -89,7 +92,7 @@ impl Leased {
                 _ = ticks.tick(), if !self.lost && Instant::now() < self.renew_until => {}
             }
             let (renewed, done) = {
-                let renewal = self.renew(now());
+                let renewal = self.renew(&now);
                 tokio::pin!(renewal);
                 tokio::select! {
                     renewed = &mut renewal => (renewed, None),
@@ -107,23 +110,38 @@ impl Leased {
         }
     }
 
-    /// One renewal. A refusal means that the lease is lost; no answer means nothing, the next third tries again.
-    async fn renew(&mut self, now: Moment) -> Option<(Record, Instant)> {
-        let asked = Instant::now();
-        let Ok(change) = transition(&self.record, &Event::Renew { worker: self.worker, lease: self.lease }, now) else {
-            self.lost = true;
-            return None;
-        };
-        let next = change.record.clone();
-        match self.ledger.swap(Swap::of(&self.record, change)).await {
-            Ok(Swapped::Swapped) => Some((next, asked)),
-            Ok(Swapped::Conflict(standing)) if self.is_our_lost_reply(&standing) => Some((*standing, asked)),
-            Ok(Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full) => {
-                self.lost = true;
-                None
+    /// One renewal. A refusal means that the lease is lost; no answer means nothing, the next third tries again. A renewal whose answer was
+    /// lost stands with its own, earlier end: it is adopted and renewed at once, for our clock must not count on more than what stands.
+    async fn renew(&mut self, now: impl Fn() -> Moment) -> Option<(Record, Instant)> {
+        for _ in 0..RENEW_TRIES {
+            let asked = Instant::now();
+            let Ok(change) = transition(&self.record, &Event::Renew { worker: self.worker, lease: self.lease }, now()) else {
+                break;
+            };
+            let next = change.record.clone();
+            match self.ledger.swap(Swap::of(&self.record, change)).await {
+                Ok(Swapped::Swapped) => return Some((next, asked)),
+                Ok(Swapped::Conflict(standing)) if self.is_our_lost_reply(&standing) => self.record = *standing,
+                Ok(Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full) => break,
+                Err(_unanswered) => return None,
             }
-            Err(_unanswered) => None,
         }
+        self.lost = true;
+        None
+    }
+
+    /// A swap of one's own record, whatever renewals of ours stand unheard; `None` where somebody else was faster.
+    pub(crate) async fn swap_own(&mut self, event: &Event<'_>, now: Moment) -> Result<Option<Record>, LedgerError> {
+        for _ in 0..RENEW_TRIES {
+            let Ok(change) = transition(&self.record, event, now) else { return Ok(None) };
+            let next = change.record.clone();
+            match self.ledger.swap(Swap::of(&self.record, change)).await? {
+                Swapped::Swapped => return Ok(Some(next)),
+                Swapped::Conflict(standing) if self.is_our_lost_reply(&standing) => self.record = *standing,
+                Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full => return Ok(None),
+            }
+        }
+        Ok(None)
     }
 
     /// A renewal of ours whose answer was lost: exactly one version on, still claimed or in handoff by us.

@@ -24,6 +24,7 @@ mod ports;
 mod run;
 mod steps;
 mod verdicts;
+mod watch;
 
 pub use clock::LedgerClock;
 pub use lane::{Lane, LaneSettings};

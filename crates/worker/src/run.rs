@@ -1,31 +1,26 @@
-//! A worker's loops: one consumer per shard, one task per delivery, probes, the clock, and the drain.
+//! A worker's loops: one consumer per shard, one task per delivery, and the drain.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use curfew_book::HoldRow;
 use curfew_broker::{Consumer, Delivery};
-use curfew_domain::outcome::Outcome;
-use curfew_domain::record::WaitingFor;
-use curfew_domain::{Shard, WorkerId};
-use curfew_ledger::{Hold, LedgerError};
-use curfew_telemetry::metrics;
+use curfew_domain::{Key, Record, Shard, WorkerId};
+use curfew_ledger::LedgerError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attempt::Progress;
-use crate::circuit::Probe;
 use crate::clock::LedgerClock;
-use crate::lane::{Consequence, Lane};
+use crate::gate::Spacing;
+use crate::lane::Lane;
 use crate::ports::{Ports, Settings};
 use crate::steps::{self, Answer};
 use crate::verdicts::Verdicts;
+use crate::watch;
 
-const CLOCK_EVERY: Duration = Duration::from_secs(1);
-const PROBE_LOOK: Duration = Duration::from_secs(1);
 const CONSUME_AGAIN: Duration = Duration::from_millis(500);
 
 /// A worker: stateless but for its verdicts; any number of them may run side by side.
@@ -41,6 +36,9 @@ pub struct Worker {
     /// Everything ends now; what is owed, timers find.
     pub(crate) kill: CancellationToken,
     slots: Arc<Semaphore>,
+    lane_slots: HashMap<String, Arc<Semaphore>>,
+    pub(crate) spacing: Spacing,
+    claims: Mutex<HashSet<Version>>,
     waiting: Mutex<HashMap<(String, Shard), Arc<AtomicUsize>>>,
     tally: Arc<Tally>,
 }
@@ -64,6 +62,9 @@ impl Worker {
         Ok(Arc::new(Self {
             id: WorkerId(uuid::Uuid::new_v4()),
             slots: Arc::new(Semaphore::new(settings.concurrency as usize)),
+            lane_slots: lane_slots(&ports.lanes, settings.concurrency),
+            spacing: Spacing::default(),
+            claims: Mutex::default(),
             ports,
             settings,
             clock,
@@ -85,7 +86,7 @@ impl Worker {
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let deliveries = TaskTracker::new();
         let helpers = CancellationToken::new();
-        let side = tokio::spawn(Arc::clone(&self).beside(helpers.clone()));
+        let side = tokio::spawn(watch::beside(Arc::clone(&self), helpers.clone()));
         let consumers: Vec<_> =
             self.settings.shards.iter().map(|shard| tokio::spawn(Arc::clone(&self).consume(*shard, stop.clone(), deliveries.clone()))).collect();
         stop.cancelled().await;
@@ -166,16 +167,24 @@ impl Worker {
         self.tally.answered.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A slot of the worker and one of the lane, before the claim; `None` where the lane has its part of this shard's prefetch already
-    /// while other transports may have work: one relay that hangs must not stand in front of the others.
-    pub(crate) async fn slot(&self, lane: &Arc<Lane>, shard: Shard) -> Option<(OwnedSemaphorePermit, OwnedSemaphorePermit, Waiting)> {
+    /// A slot of the worker and one of the lane, before the claim. `Crowded`: the lane has its part of this shard's prefetch already while
+    /// other transports may have work; one relay that hangs must not stand in front of the others.
+    pub(crate) async fn slot(&self, lane: &Arc<Lane>, shard: Shard) -> Slot {
         let waiting = self.waiting(&lane.settings.name, shard);
-        if self.ports.lanes.len() > 1 && waiting.count() > usize::from(self.settings.prefetch()) * 3 / 4 {
-            return None;
+        if self.ports.lanes.len() > 1 && waiting.count() > (usize::from(self.settings.prefetch()) * 3 / 4).max(1) {
+            return Slot::Crowded;
         }
-        let of_lane = Arc::clone(&lane.slots).acquire_owned().await.expect("the lane's slots are never closed");
-        let of_worker = Arc::clone(&self.slots).acquire_owned().await.expect("the worker's slots are never closed");
-        Some((of_worker, of_lane, waiting))
+        let slots = Arc::clone(&self.lane_slots[&lane.settings.name]);
+        let both = async {
+            let of_lane = slots.acquire_owned().await.expect("the lane's slots are never closed");
+            let of_worker = Arc::clone(&self.slots).acquire_owned().await.expect("the worker's slots are never closed");
+            (of_worker, of_lane)
+        };
+        tokio::select! {
+            biased;
+            () = self.give_back.cancelled() => Slot::Draining,
+            (of_worker, of_lane) = both => Slot::Taken(Seat { _of_worker: of_worker, _of_lane: of_lane, _waiting: waiting }),
+        }
     }
 
     fn waiting(&self, lane: &str, shard: Shard) -> Waiting {
@@ -185,129 +194,51 @@ impl Worker {
         Waiting(Arc::clone(count))
     }
 
-    /// The clock's samples, the memory of verdicts, and the probes of open circuits.
-    async fn beside(self: Arc<Self>, stop: CancellationToken) {
-        let (mut clock, mut probes) = (tokio::time::interval(CLOCK_EVERY), tokio::time::interval(PROBE_LOOK));
-        let mut silent = false;
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = clock.tick() => silent = self.keep_time(silent).await,
-                _ = probes.tick() => self.probe().await,
-            }
-        }
+    /// Enters a version that is about to be claimed; `None`: another delivery of this very worker claims it. Without this two repeated
+    /// wake-ups could write the same bytes, and both be told that they have it.
+    pub(crate) fn claim_of(self: &Arc<Self>, record: &Record) -> Option<ClaimOf> {
+        let version = (record.key.clone(), record.generation, record.version);
+        let fresh = self.claims.lock().expect("no holder panics").insert(version.clone());
+        fresh.then(|| ClaimOf { worker: Arc::clone(self), version })
     }
+}
 
-    /// Samples the ledger's clock; after an outage everything known is asserted again. Whether the ledger is silent.
-    async fn keep_time(&self, was_silent: bool) -> bool {
-        self.verdicts.forget_old();
-        if self.clock.refresh(&*self.ports.ledger).await.is_err() {
-            return true;
-        }
-        if was_silent {
-            match self.verdicts.assert_again(&self.ports).await {
-                Ok(count) => tracing::info!("the ledger answers again; {count} verdicts asserted"),
-                Err(_still_away) => return true,
-            }
-        }
-        false
-    }
+/// What a slot was asked for.
+pub(crate) enum Slot {
+    /// Until it is dropped.
+    Taken(Seat),
+    /// The lane has its part.
+    Crowded,
+    /// Nothing is begun any more.
+    Draining,
+}
 
-    async fn probe(&self) {
-        for lane in self.ports.lanes.values() {
-            self.hear_resume(lane).await;
-            match lane.probe_due(Instant::now()) {
-                None => {}
-                Some(Probe::OneJob) => {
-                    lane.try_one();
-                    self.lift(lane, WaitingFor::Circuit).await;
-                    tracing::info!("transport {}: one job tries the circuit", lane.settings.name);
-                }
-                Some(Probe::Login) => {
-                    let good = lane.transport.probe().await.is_ok();
-                    match lane.probed(good, Instant::now()) {
-                        Consequence::Closed => self.circuit_closed(lane).await,
-                        Consequence::Opened(wait) => self.hold(lane, WaitingFor::Circuit, wait, "the probe failed").await,
-                        Consequence::None | Consequence::CoolDown(_) => {}
-                    }
-                }
-            }
-        }
-    }
+/// A slot of the worker and one of the lane.
+pub(crate) struct Seat {
+    _of_worker: OwnedSemaphorePermit,
+    _of_lane: OwnedSemaphorePermit,
+    _waiting: Waiting,
+}
 
-    /// An operator who resumes a transport lifts the circuit's hold; an open circuit without its hold was resumed.
-    async fn hear_resume(&self, lane: &Lane) {
-        if !lane.is_open() {
-            return;
-        }
-        if let Ok(rows) = self.ports.book.holds().await
-            && !rows.iter().any(|row| row.kind == "transport" && row.name == lane.settings.name && row.by == WaitingFor::Circuit.word())
-        {
-            lane.resume();
-            metrics::circuit_open(&lane.settings.name, false);
-            tracing::info!("transport {}: resumed", lane.settings.name);
-        }
-    }
+type Version = (Key, u32, u64);
 
-    pub(crate) async fn cool_down(&self, lane: &Lane, wait: Duration, why: &str) {
-        tracing::warn!("transport {}: throttled, cools down for {} s ({why})", lane.settings.name, wait.as_secs());
-        self.hold(lane, WaitingFor::CoolDown, wait, why).await;
-    }
+/// A version that this worker claims, or has in hand since.
+pub(crate) struct ClaimOf {
+    worker: Arc<Worker>,
+    version: Version,
+}
 
-    pub(crate) async fn circuit_opened(&self, lane: &Lane, wait: Duration, outcome: &Outcome) {
-        metrics::circuit_open(&lane.settings.name, true);
-        tracing::error!(
-            error_class = "transport",
-            "transport {}: the circuit is open ({} at {}: {})",
-            lane.settings.name,
-            outcome.class,
-            outcome.stage,
-            outcome.rule
-        );
-        self.hold(lane, WaitingFor::Circuit, wait, outcome.rule).await;
+impl Drop for ClaimOf {
+    fn drop(&mut self) {
+        self.worker.claims.lock().expect("no holder panics").remove(&self.version);
     }
+}
 
-    pub(crate) async fn circuit_closed(&self, lane: &Lane) {
-        metrics::circuit_open(&lane.settings.name, false);
-        tracing::info!("transport {}: the circuit is closed", lane.settings.name);
-        self.lift(lane, WaitingFor::Circuit).await;
-    }
-
-    /// Holds live in the book and are copied to the ledger; written to both here, so that the next claim sees them.
-    async fn hold(&self, lane: &Lane, by: WaitingFor, wait: Duration, why: &str) {
-        let now = self.clock.now();
-        let until = (by == WaitingFor::CoolDown).then(|| now.plus(wait));
-        let row = HoldRow {
-            kind: "transport".to_owned(),
-            name: lane.settings.name.clone(),
-            by: by.word().to_owned(),
-            until,
-            reason: why.to_owned(),
-            actor: "curfew".to_owned(),
-            since: now,
-        };
-        if let Err(error) = self.ports.book.hold(row).await {
-            tracing::warn!(error_class = "book", "a hold isn't written: {error}");
-        }
-        let place = Hold::Transport(lane.settings.name.clone());
-        let paused = self.ports.ledger.holds().await.ok().and_then(|holds| holds.get(&place).copied()).is_some_and(|(by, _)| by == WaitingFor::Pause);
-        if !paused && let Err(error) = self.ports.ledger.set_hold(place, Some((by, until))).await {
-            tracing::warn!(error_class = "ledger", "a hold isn't copied: {error}");
-        }
-    }
-
-    async fn lift(&self, lane: &Lane, by: WaitingFor) {
-        let now = self.clock.now();
-        let lifted = self.ports.book.lift("transport", &lane.settings.name, by.word(), "curfew", "", now).await;
-        let place = Hold::Transport(lane.settings.name.clone());
-        let ours = self.ports.ledger.holds().await.ok().and_then(|holds| holds.get(&place).copied()).is_some_and(|(standing, _)| standing == by);
-        if ours && let Err(error) = self.ports.ledger.set_hold(place, None).await {
-            tracing::warn!(error_class = "ledger", "a hold isn't lifted: {error}");
-        }
-        if let Err(error) = lifted {
-            tracing::warn!(error_class = "book", "a hold isn't lifted: {error}");
-        }
-    }
+/// As many as the transport serves at once, and at most three quarters of the worker's where it has several transports.
+fn lane_slots(lanes: &BTreeMap<String, Arc<Lane>>, concurrency: u32) -> HashMap<String, Arc<Semaphore>> {
+    let part = if lanes.len() > 1 { concurrency as usize * 3 / 4 } else { concurrency as usize };
+    let slots = |lane: &Lane| lane.transport.max_connections().min(part.max(1));
+    lanes.iter().map(|(name, lane)| (name.clone(), Arc::new(Semaphore::new(slots(lane))))).collect()
 }
 
 /// A delivery that waits for or uses a lane, counted while it lives.

@@ -10,20 +10,21 @@ use curfew_domain::limits::EARLY_WAIT_MAX;
 use curfew_domain::outcome::{Outcome, Stage};
 use curfew_domain::record::WaitingFor;
 use curfew_domain::sealed::Sealed;
-use curfew_domain::transition::{Change, Counter, Event, Guard, transition};
+use curfew_domain::transition::{Counter, Event, Guard, Refusal, transition};
 use curfew_domain::wake_up::WakeUp;
-use curfew_domain::{Moment, OutcomeClass, Reason, Record, State};
+use curfew_domain::{Key, Moment, OutcomeClass, Reason, Record, State, Token};
 use curfew_ledger::{Entry, LedgerError, Swap, Swapped};
 use curfew_telemetry::metrics::{self, WakeUpResult, Where};
-use curfew_transport::HandOffStage;
+use curfew_transport::HandOffProgress;
 
 use crate::attempt::{self, Ended, Progress, Seen};
 use crate::gate::{self, Gate};
 use crate::lane::{Consequence, Lane};
 use crate::lease::Leased;
 use crate::pause::Point;
-use crate::run::Worker;
+use crate::run::{ClaimOf, Slot, Worker};
 use crate::verdicts::{Known, insist};
+use crate::watch;
 
 /// What the broker is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,8 +39,17 @@ pub(crate) enum Answer {
 
 /// A tenant at its limit looks again after this.
 const FULL_AGAIN: Duration = Duration::from_secs(1);
+/// How far our clock may be ahead of the ledger's: a round trip.
+const CLOCKS_APART: Duration = Duration::from_millis(10);
+/// Between two tries of a claim whose answer was lost.
+const CLAIM_AGAIN: Duration = Duration::from_millis(250);
 /// A struck job rests this long.
 const STRIKE_REST: Duration = Duration::from_secs(5);
+
+/// Between two tries while the ledger is away.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+/// Versions that are met between a read and the claim: a wake-up published again while its job waited for a slot.
+const CLAIM_TRIES: u32 = 4;
 
 /// Handles one delivery.
 pub(crate) async fn handle(worker: &Arc<Worker>, delivery: &Delivery, progress: &Progress) -> Answer {
@@ -51,19 +61,23 @@ pub(crate) async fn handle(worker: &Arc<Worker>, delivery: &Delivery, progress: 
             return Answer::Reject;
         }
     };
-    loop {
+    while !worker.give_back.is_cancelled() {
         match claim_and_run(worker, &wake, progress).await {
             Ok(answer) => return answer,
             Err(LedgerError::Recovering) => return dropped(WakeUpResult::Recovering),
+            // A newer process's record: its timer finds a newer process. One that nobody can read is for the dead-letter consumer.
+            Err(LedgerError::Unreadable(FormError::Newer(_))) => return dropped(WakeUpResult::Stale),
+            Err(LedgerError::Unreadable(_)) => return Answer::Reject,
             Err(error) => {
                 tracing::warn!(key = %wake.key, error_class = "ledger", "a delivery waits for the ledger: {error}");
                 tokio::select! {
-                    () = worker.give_back.cancelled() => return Answer::None,
-                    () = tokio::time::sleep(Duration::from_millis(500)) => {}
+                    () = worker.give_back.cancelled() => {}
+                    () = tokio::time::sleep(TRY_AGAIN) => {}
                 }
             }
         }
     }
+    Answer::None
 }
 
 async fn claim_and_run(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress) -> Result<Answer, LedgerError> {
@@ -72,7 +86,7 @@ async fn claim_and_run(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress)
     if record.generation != wake.generation {
         return Ok(dropped(WakeUpResult::Stale));
     }
-    if !matches!(record.state, State::Queued | State::Scheduled) {
+    if !waits(&record) {
         metrics::duplicate_suppressed(Where::Claim);
         return Ok(dropped(WakeUpResult::Duplicate));
     }
@@ -80,23 +94,34 @@ async fn claim_and_run(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress)
     if record.due().since(now) >= EARLY_WAIT_MAX {
         return Ok(dropped(WakeUpResult::Early));
     }
-    if now >= record.deadline_at {
+    if now >= record.stops_at() {
         return Ok(dropped(WakeUpResult::Stale));
     }
     let Some(lane) = worker.ports.lanes.get(&record.transport).cloned() else {
+        tracing::error!(key = %record.key, error_class = "transport", "the transport {} isn't configured; its jobs wait", record.transport);
         return limit(worker, &record, WaitingFor::Circuit, now.plus(Duration::from_secs(30))).await;
     };
-    let Some(_slot) = worker.slot(&lane, record.shard).await else {
-        return limit(worker, &record, WaitingFor::TransportRate, now.plus(FULL_AGAIN)).await;
-    };
     wait_until(worker, record.due()).await;
-    match gate::ask(&worker.ports, &worker.settings, &lane, &record, worker.clock.now()).await? {
+    let _seat = match worker.slot(&lane, record.shard).await {
+        Slot::Taken(seat) => seat,
+        // Spread, so that a crowd doesn't come back as one and again stand in front of the others.
+        Slot::Crowded => {
+            let again = FULL_AGAIN + FULL_AGAIN.mul_f64(rand::random::<f64>() * 4.0);
+            return limit(worker, &record, WaitingFor::TransportRate, worker.clock.now().plus(again)).await;
+        }
+        Slot::Draining => return Ok(Answer::None),
+    };
+    match gate::ask(worker, &lane, &record, worker.clock.now()).await? {
         Gate::Limited(by, until) => limit(worker, &record, by, until).await,
         Gate::Open => {
             let _entered = Entered(&lane);
             claimed(worker, &lane, record, letter, progress).await
         }
     }
+}
+
+fn waits(record: &Record) -> bool {
+    matches!(record.state, State::Queued | State::Scheduled)
 }
 
 /// Leaves the lane however the attempt ends.
@@ -117,136 +142,164 @@ async fn wait_until(worker: &Worker, due: Moment) {
 }
 
 /// Claims and runs. The wake-up may be faster than the swap to `queued` that follows its confirm: whoever comes second looks again.
-async fn claimed(
-    worker: &Arc<Worker>,
-    lane: &Arc<Lane>,
-    mut record: Record,
-    letter: Option<Sealed>,
-    progress: &Progress,
-) -> Result<Answer, LedgerError> {
-    for _ in 0..CLAIM_TRIES {
-        match claim(worker, lane, &record, letter.as_ref(), progress).await? {
-            Claim::Answered(answer) => return Ok(answer),
-            Claim::Moved(standing) => record = *standing,
-        }
-    }
-    metrics::duplicate_suppressed(Where::Claim);
-    Ok(dropped(WakeUpResult::Duplicate))
-}
-
+/// What a claim came to.
 enum Claim {
+    Ours(Record, Instant, ClaimOf),
     Answered(Answer),
-    /// Released meanwhile: still to be claimed.
-    Moved(Box<Record>),
 }
 
-/// A release comes between at most once; more tries are for limits that gave it back at the same moment.
-const CLAIM_TRIES: u32 = 4;
+/// Claims the job in whatever version it waits now.
+async fn claim(worker: &Arc<Worker>, mut record: Record) -> Result<Claim, LedgerError> {
+    let limit_in_flight = worker.settings.limits(record.tenant()).max_in_flight;
+    let answered = |as_what| Ok(Claim::Answered(dropped(as_what)));
+    for _ in 0..CLAIM_TRIES {
+        let Some(claim_of) = worker.claim_of(&record) else { return answered(WakeUpResult::Duplicate) };
+        let asked = Instant::now();
+        let change = match transition(&record, &Event::Claim { worker: worker.id, lease: worker.settings.lease }, worker.clock.now()) {
+            Ok(change) => change,
+            Err(Refusal::NotDue(at)) => {
+                drop(claim_of);
+                wait_until(worker, at).await;
+                continue;
+            }
+            Err(_refused) => return answered(WakeUpResult::Stale),
+        };
+        let next = change.record.clone();
+        let mut swap = Swap::of(&record, change);
+        if let Some(max) = limit_in_flight {
+            swap = swap.below(Counter::TenantInFlight(record.tenant().to_owned()), max);
+        }
+        match swap_until_answered(worker, swap, asked).await? {
+            Swapped::Swapped => return Ok(Claim::Ours(next, asked, claim_of)),
+            Swapped::Conflict(standing) if standing.generation == record.generation && waits(&standing) => record = *standing,
+            Swapped::Conflict(_) | Swapped::Missing => {
+                metrics::duplicate_suppressed(Where::Claim);
+                return answered(WakeUpResult::Duplicate);
+            }
+            Swapped::Refused(Guard::NotSuppressed(_)) => return suppressed(worker, &record).await.map(Claim::Answered),
+            // Our clock was ahead by some milliseconds.
+            Swapped::Refused(Guard::NotBefore(_)) => tokio::time::sleep(CLOCKS_APART).await,
+            Swapped::Refused(Guard::Before(_)) => return answered(WakeUpResult::Stale),
+            Swapped::Full => {
+                let again = worker.clock.now().plus(FULL_AGAIN);
+                return limit(worker, &record, WaitingFor::TenantInFlight, again).await.map(Claim::Answered);
+            }
+        }
+    }
+    answered(WakeUpResult::Early)
+}
 
-async fn claim(worker: &Arc<Worker>, lane: &Arc<Lane>, record: &Record, letter: Option<&Sealed>, progress: &Progress) -> Result<Claim, LedgerError> {
-    let answered = |answer| Ok(Claim::Answered(answer));
-    let asked = Instant::now();
-    let Ok(change) = transition(record, &Event::Claim { worker: worker.id, lease: worker.settings.lease }, worker.clock.now()) else {
-        return answered(dropped(WakeUpResult::Early));
+/// A claim whose answer was lost is asked again in the same bytes: found there, it is ours. Not for longer than a third of its lease.
+async fn swap_until_answered(worker: &Worker, swap: Swap, asked: Instant) -> Result<Swapped, LedgerError> {
+    loop {
+        match worker.ports.ledger.swap(swap.clone()).await {
+            Err(LedgerError::Unavailable { .. }) if asked.elapsed() < worker.settings.lease / 3 && !worker.kill.is_cancelled() => {
+                tokio::time::sleep(CLAIM_AGAIN).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+async fn claimed(worker: &Arc<Worker>, lane: &Arc<Lane>, record: Record, letter: Option<Sealed>, progress: &Progress) -> Result<Answer, LedgerError> {
+    let (record, asked, _claim_of) = match claim(worker, record).await? {
+        Claim::Ours(record, asked, claim_of) => (record, asked, claim_of),
+        Claim::Answered(answer) => return Ok(answer),
     };
-    let next = change.record.clone();
-    let mut swap = Swap::of(record, change);
-    if let Some(max) = worker.settings.limits(record.tenant()).max_in_flight {
-        swap = swap.below(Counter::TenantInFlight(record.tenant().to_owned()), max);
-    }
-    match worker.ports.ledger.swap(swap).await? {
-        Swapped::Swapped => {}
-        Swapped::Conflict(standing) if standing.generation == record.generation && matches!(standing.state, State::Scheduled | State::Queued) => {
-            return Ok(Claim::Moved(standing));
-        }
-        Swapped::Conflict(_) | Swapped::Missing => {
-            metrics::duplicate_suppressed(Where::Claim);
-            return answered(dropped(WakeUpResult::Duplicate));
-        }
-        Swapped::Refused(Guard::NotSuppressed(_)) => return suppressed(worker, record).await.map(Claim::Answered),
-        Swapped::Refused(Guard::NotBefore(_)) => return answered(dropped(WakeUpResult::Early)),
-        Swapped::Refused(Guard::Before(_)) => return answered(dropped(WakeUpResult::Stale)),
-        Swapped::Full => return limit(worker, record, WaitingFor::TenantInFlight, worker.clock.now().plus(FULL_AGAIN)).await.map(Claim::Answered),
-    }
     metrics::wake_up(WakeUpResult::Claimed);
-    progress.set(Seen::Claimed(Box::new(next.clone())));
-    let mut leased = Leased::new(next, Arc::clone(&worker.ports.ledger), worker.id, worker.settings.lease, lane.transport.attempt_max(), asked);
+    progress.set(Seen::Claimed(Box::new(record.clone())));
+    let mut leased = Leased::new(record, Arc::clone(&worker.ports.ledger), worker.id, worker.settings.lease, lane.transport.attempt_max(), asked);
     let Some(letter) = letter else {
         let outcome = Outcome::new(OutcomeClass::Permanent, Stage::Artifact, "letter-missing", "the ledger holds no letter for it");
-        return before(worker, lane, &leased, outcome, Vec::new()).await.map(Claim::Answered);
+        return Ok(before(worker, lane, &mut leased, outcome, Vec::new()).await);
     };
-    let ended = attempt::run(worker, lane, &mut leased, letter, progress).await;
-    finish(worker, lane, &leased, ended, progress).await.map(Claim::Answered)
+    let ended = attempt::run(worker, lane, &mut leased, &letter, progress).await;
+    Ok(finish(worker, lane, &mut leased, ended).await)
 }
 
 /// Carries out what an attempt came to.
-async fn finish(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &Leased, ended: Ended, progress: &Progress) -> Result<Answer, LedgerError> {
+async fn finish(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &mut Leased, ended: Ended) -> Answer {
     match ended {
         Ended::Before(outcome, pins) => before(worker, lane, leased, outcome, pins).await,
-        Ended::Fenced => Ok(dropped(WakeUpResult::Stale)),
-        Ended::GivenBack => {
-            let now = worker.clock.now();
-            let event = Event::GiveBack { worker: worker.id, waits_for: None, until: now };
-            swap_event(worker, &leased.record, &event, now).await?;
-            Ok(Answer::Ack)
+        Ended::Fenced => dropped(WakeUpResult::Stale),
+        Ended::Returned => Answer::Ack,
+        Ended::GivenBack => given_back(worker, leased).await,
+        Ended::Handed(token, known) => handed(worker, lane, leased, token, &known).await,
+    }
+}
+
+/// A drain's give-back: an unanswered one is tried again until the drain's time is over.
+async fn given_back(worker: &Worker, leased: &mut Leased) -> Answer {
+    while !worker.kill.is_cancelled() {
+        let now = worker.clock.now();
+        match leased.swap_own(&Event::GiveBack { worker: worker.id, waits_for: None, until: now }, now).await {
+            Ok(_given_back_or_moved_on) => return Answer::Ack,
+            Err(_unanswered) => tokio::time::sleep(TRY_AGAIN).await,
         }
-        Ended::Handed(token, known) => {
-            let record = &leased.record;
-            worker.ports.pauses.at(Point::AfterVerdict, &record.key).await;
-            worker.verdicts.keep(&record.key, record.generation, token, &known);
-            consequences(worker, lane, record, &outcome_of(&known)).await;
-            progress.set(Seen::Reported);
-            let reported = insist(&worker.ports, &record.key, record.generation, token, &known, &worker.kill).await;
-            worker.ports.pauses.at(Point::AfterReport, &record.key).await;
-            Ok(match reported {
-                Some(Reported::Written(after)) => {
-                    tell(record, &after, &known);
-                    if after.state == State::DeadLetter { Answer::Reject } else { Answer::Ack }
-                }
-                Some(Reported::Evidence(_) | Reported::Known | Reported::Later) => {
-                    metrics::duplicate_suppressed(Where::Evidence);
-                    Answer::Ack
-                }
-                None => Answer::None,
-            })
+    }
+    Answer::None
+}
+
+/// A handoff with its verdict. The lane knows at once what it says of the transport; the stores hear the verdict first and the hold after it,
+/// for nobody renews the lease any more.
+async fn handed(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &Leased, token: Token, known: &Known) -> Answer {
+    let record = &leased.record;
+    worker.ports.pauses.at(Point::AfterVerdict, &record.key).await;
+    let outcome = outcome_of(known);
+    let consequence = judged(worker, lane, record, &outcome);
+    let reported = insist(worker, &record.key, record.generation, token, known).await;
+    worker.ports.pauses.at(Point::AfterReport, &record.key).await;
+    watch::carry_out(worker, lane, consequence, &outcome).await;
+    match reported {
+        Some(Reported::Written(after)) => {
+            tell(record, &after, known);
+            if after.state == State::DeadLetter { Answer::Reject } else { Answer::Ack }
         }
+        Some(Reported::Evidence(_) | Reported::Known | Reported::Later) => {
+            metrics::duplicate_suppressed(Where::Evidence);
+            Answer::Ack
+        }
+        None => Answer::None,
     }
 }
 
 /// An attempt that ended before its intent.
-async fn before(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &Leased, outcome: Outcome, pins: Vec<String>) -> Result<Answer, LedgerError> {
-    consequences(worker, lane, &leased.record, &outcome).await;
+async fn before(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &mut Leased, outcome: Outcome, pins: Vec<String>) -> Answer {
+    let consequence = judged(worker, lane, &leased.record, &outcome);
+    let answer = write_before(worker, leased, &outcome, pins).await;
+    watch::carry_out(worker, lane, consequence, &outcome).await;
+    answer
+}
+
+async fn write_before(worker: &Worker, leased: &mut Leased, outcome: &Outcome, pins: Vec<String>) -> Answer {
+    let jitter = rand::random();
     loop {
-        let now = worker.clock.now();
-        let rules = worker.ports.rulebook.rules(&leased.record, rand::random());
-        let event = Event::Prepared { worker: worker.id, outcome: &outcome, rules, pins: pins.clone() };
-        match swap_event(worker, &leased.record, &event, now).await {
+        let was = leased.record.clone();
+        let rules = worker.ports.rulebook.rules(&was, jitter);
+        let event = Event::Prepared { worker: worker.id, outcome, rules, pins: pins.clone() };
+        match leased.swap_own(&event, worker.clock.now()).await {
             Ok(Some(after)) => {
-                tell(&leased.record, &after, &Known::NotAccepted(outcome));
-                return Ok(if after.state == State::DeadLetter { Answer::Reject } else { Answer::Ack });
+                tell(&was, &after, &Known::NotAccepted(outcome.clone()));
+                return if after.state == State::DeadLetter { Answer::Reject } else { Answer::Ack };
             }
-            Ok(None) => return Ok(dropped(WakeUpResult::Stale)),
+            Ok(None) => return dropped(WakeUpResult::Stale),
             Err(error) => {
-                tracing::warn!(key = %leased.record.key, error_class = "ledger", "an outcome waits to be written: {error}");
+                tracing::warn!(key = %was.key, error_class = "ledger", "an outcome waits to be written: {error}");
                 tokio::select! {
-                    () = worker.kill.cancelled() => return Ok(Answer::None),
-                    () = tokio::time::sleep(Duration::from_millis(500)) => {}
+                    () = worker.kill.cancelled() => return Answer::None,
+                    () = tokio::time::sleep(TRY_AGAIN) => {}
                 }
             }
         }
     }
 }
 
-/// A swap of one's own record; `None` where somebody was faster.
-async fn swap_event(worker: &Worker, record: &Record, event: &Event<'_>, now: Moment) -> Result<Option<Record>, LedgerError> {
-    let Ok(change) = transition(record, event, now) else { return Ok(None) };
-    swap_change(worker, record, change).await
-}
-
-async fn swap_change(worker: &Worker, record: &Record, change: Change) -> Result<Option<Record>, LedgerError> {
-    let next = change.record.clone();
-    let swapped = worker.ports.ledger.swap(Swap::of(record, change)).await?;
-    Ok(matches!(swapped, Swapped::Swapped).then_some(next))
+/// A swap of a job that waits; somebody faster has it then.
+async fn swap_event(worker: &Worker, record: &Record, event: &Event<'_>, now: Moment) -> Result<(), LedgerError> {
+    if let Ok(change) = transition(record, event, now) {
+        worker.ports.ledger.swap(Swap::of(record, change)).await?;
+    }
+    Ok(())
 }
 
 /// A limit gives the job back in one swap.
@@ -262,19 +315,14 @@ async fn suppressed(worker: &Worker, record: &Record) -> Result<Answer, LedgerEr
     Ok(Answer::Ack)
 }
 
-/// What an outcome asks of its transport's holds.
-async fn consequences(worker: &Arc<Worker>, lane: &Arc<Lane>, record: &Record, outcome: &Outcome) {
+/// Counts an outcome and tells its lane; what that asks of the transport's holds.
+fn judged(worker: &Worker, lane: &Lane, record: &Record, outcome: &Outcome) -> Consequence {
     metrics::attempt(outcome.class, &lane.settings.name);
     metrics::attempt_number(record.attempts);
     if outcome.class == OutcomeClass::Throttled {
         metrics::throttled(&lane.settings.name);
     }
-    match lane.outcome(record.id, outcome, Instant::now()) {
-        Consequence::None => {}
-        Consequence::CoolDown(wait) => worker.cool_down(lane, wait, outcome.rule).await,
-        Consequence::Opened(wait) => worker.circuit_opened(lane, wait, outcome).await,
-        Consequence::Closed => worker.circuit_closed(lane).await,
-    }
+    lane.outcome(record.id, outcome, worker.clock.now())
 }
 
 fn outcome_of(known: &Known) -> Outcome {
@@ -311,36 +359,66 @@ fn dropped(as_what: WakeUpResult) -> Answer {
     Answer::Ack
 }
 
-/// A delivery's task panicked: before the intent the job is given back, after it the handoff is in doubt, unless its stage proves
-/// that no byte of the end marker left.
+/// A delivery's task panicked: before the intent the job is given back; after it the verdict is reported where one is known, else the
+/// handoff is in doubt, unless its stage proves that no byte of the end marker left.
 pub(crate) async fn panicked(worker: &Arc<Worker>, delivery: &Delivery, progress: &Progress) -> Answer {
     tracing::error!("a delivery panicked");
     match progress.get() {
         Seen::Handoff(record, token, stage) => {
-            let proven = matches!(stage.get(), HandOffStage::ContentNotBegun | HandOffStage::Content);
-            let class = if proven { OutcomeClass::Transient } else { OutcomeClass::Ambiguous };
-            let outcome =
-                Outcome::new(class, if proven { Stage::Content } else { Stage::Dot }, "worker-panicked", "the worker broke during the handoff");
-            let known = if proven { Known::NotAccepted(outcome) } else { Known::Unknown(outcome) };
-            insist(&worker.ports, &record.key, record.generation, token, &known, &worker.kill).await;
-            Answer::Ack
+            let known = worker.verdicts.of(token).unwrap_or_else(|| by_stage(&stage));
+            match insist(worker, &record.key, record.generation, token, &known).await {
+                Some(Reported::Written(after)) if after.state == State::DeadLetter => Answer::Reject,
+                Some(_reported) => Answer::Ack,
+                None => Answer::None,
+            }
         }
-        Seen::Claimed(record) => strike(worker, &record).await,
+        Seen::Claimed(record) => strike(worker, &record.key, record.generation, Struck::InHand).await,
         Seen::Unclaimed => match WakeUp::decode(&delivery.body) {
-            Ok(wake) => match worker.ports.ledger.records(std::slice::from_ref(&wake.key)).await.map(|mut r| r.pop().flatten()) {
-                Ok(Some(record)) => strike(worker, &record).await,
-                Ok(None) | Err(_) => Answer::Reject,
-            },
+            Ok(wake) => strike(worker, &wake.key, wake.generation, Struck::Waiting).await,
             Err(_malformed) => Answer::Reject,
         },
-        Seen::Reported => Answer::Ack,
     }
 }
 
-async fn strike(worker: &Worker, record: &Record) -> Answer {
-    let now = worker.clock.now();
-    match swap_event(worker, record, &Event::Strike { until: now.plus(STRIKE_REST) }, now).await {
-        Ok(Some(after)) if after.state == State::DeadLetter => Answer::Reject,
-        Ok(_) | Err(_) => Answer::Ack,
+fn by_stage(stage: &HandOffProgress) -> Known {
+    let what = "the worker broke during the handoff";
+    if stage.proves_not_handed_off() {
+        Known::NotAccepted(Outcome::new(OutcomeClass::Transient, Stage::Content, "worker-panicked", what))
+    } else {
+        Known::Unknown(Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "worker-panicked", what))
     }
+}
+
+/// Which record a broken delivery may strike.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Struck {
+    /// It broke after its claim, which this worker holds in whatever version its renewals made.
+    InHand,
+    /// It broke before: what another delivery claimed meanwhile is not its own.
+    Waiting,
+}
+
+async fn strike(worker: &Worker, key: &Key, generation: u32, struck: Struck) -> Answer {
+    for _ in 0..CLAIM_TRIES {
+        let record = match worker.ports.ledger.records(std::slice::from_ref(key)).await.map(|mut found| found.pop().flatten()) {
+            Ok(Some(record)) if record.generation == generation => record,
+            Ok(None) => return Answer::Reject,
+            Ok(Some(_)) | Err(_) => return Answer::Ack,
+        };
+        let own = match struck {
+            Struck::InHand => record.state == State::Claimed && record.worker == Some(worker.id),
+            Struck::Waiting => waits(&record),
+        };
+        let now = worker.clock.now();
+        let Some(change) = transition(&record, &Event::Strike { until: now.plus(STRIKE_REST) }, now).ok().filter(|_| own) else {
+            return Answer::Ack;
+        };
+        let ended = change.record.state == State::DeadLetter;
+        match worker.ports.ledger.swap(Swap::of(&record, change)).await {
+            Ok(Swapped::Swapped) if ended => return Answer::Reject,
+            Ok(Swapped::Conflict(_)) => {}
+            Ok(Swapped::Swapped | Swapped::Missing | Swapped::Refused(_) | Swapped::Full) | Err(_) => return Answer::Ack,
+        }
+    }
+    Answer::Ack
 }

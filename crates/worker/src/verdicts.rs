@@ -9,12 +9,17 @@ use curfew_domain::limits::VERDICT_MEMORY;
 use curfew_domain::outcome::{Outcome, Receipt};
 use curfew_domain::transition::Verdict;
 use curfew_domain::{Key, Token};
-use tokio_util::sync::CancellationToken;
 
 use crate::ports::Ports;
+use crate::run::Worker;
 
 /// Between two tries while a store is away.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
+/// A verdict that has to wait (a later handoff is under way, a replay isn't staged yet) keeps its delivery for so many tries; after them it
+/// is reported beside, so that it holds no slot.
+const LATER_TRIES: u32 = 4;
+/// A verdict that isn't written after this is reported beside its delivery.
+const OWED_AFTER: Duration = Duration::from_secs(5);
 
 /// What a worker knows of a token.
 #[derive(Clone, Debug)]
@@ -40,9 +45,11 @@ struct Kept {
     generation: u32,
     known: Known,
     at: Instant,
+    /// Whether the ledger or the book has it.
+    written: bool,
 }
 
-/// The last ten minutes of tokens and verdicts.
+/// The last ten minutes of tokens and verdicts, and every older one that isn't written.
 #[derive(Default)]
 pub(crate) struct Verdicts {
     kept: Mutex<HashMap<Token, Kept>>,
@@ -50,37 +57,75 @@ pub(crate) struct Verdicts {
 
 impl Verdicts {
     pub(crate) fn keep(&self, key: &Key, generation: u32, token: Token, known: &Known) {
-        let mut kept = self.kept.lock().expect("no holder panics");
-        kept.insert(token, Kept { key: key.clone(), generation, known: known.clone(), at: Instant::now() });
+        let kept = Kept { key: key.clone(), generation, known: known.clone(), at: Instant::now(), written: false };
+        self.lock().insert(token, kept);
     }
 
-    /// Forgets what is older than ten minutes.
+    /// What is known of a token.
+    pub(crate) fn of(&self, token: Token) -> Option<Known> {
+        self.lock().get(&token).map(|kept| kept.known.clone())
+    }
+
+    /// The ledger or the book has it. A ledger that lives in this process's own file never loses its tail by itself: nothing is remembered.
+    fn written(&self, token: Token, ports: &Ports) {
+        let mut all = self.lock();
+        if ports.ledger.leases_die_with_process() {
+            all.remove(&token);
+        } else if let Some(kept) = all.get_mut(&token) {
+            kept.written = true;
+        }
+    }
+
+    /// Forgets what is written and older than ten minutes.
     pub(crate) fn forget_old(&self) {
-        self.kept.lock().expect("no holder panics").retain(|_, kept| kept.at.elapsed() < VERDICT_MEMORY);
+        self.lock().retain(|_, kept| !kept.written || kept.at.elapsed() < VERDICT_MEMORY);
     }
 
     /// Asserts everything kept once more: a ledger that lost its tail learns it again. Known verdicts change nothing.
     pub(crate) async fn assert_again(&self, ports: &Ports) -> Result<usize, CourierError> {
-        let all: Vec<_> = self.kept.lock().expect("no holder panics").iter().map(|(token, kept)| (*token, kept.clone())).collect();
+        self.assert(ports, |_| true).await
+    }
+
+    /// Reports what no delivery reports any more.
+    pub(crate) async fn report_owed(&self, ports: &Ports) -> Result<usize, CourierError> {
+        self.assert(ports, |kept| !kept.written && kept.at.elapsed() >= OWED_AFTER).await
+    }
+
+    async fn assert(&self, ports: &Ports, which: impl Fn(&Kept) -> bool) -> Result<usize, CourierError> {
+        let all: Vec<_> = self.lock().iter().filter(|(_, kept)| which(kept)).map(|(token, kept)| (*token, kept.clone())).collect();
         for (token, kept) in &all {
             let said = Report { key: &kept.key, generation: kept.generation, token: *token, verdict: kept.known.as_verdict() };
-            report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await?;
+            match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await? {
+                Reported::Later => {}
+                Reported::Written(_) | Reported::Evidence(_) | Reported::Known => self.written(*token, ports),
+            }
         }
         Ok(all.len())
     }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Token, Kept>> {
+        self.kept.lock().expect("no holder panics")
+    }
 }
 
-/// Reports until it is written or known. Ends without an answer only where the process is told to stop at once.
-pub(crate) async fn insist(ports: &Ports, key: &Key, generation: u32, token: Token, known: &Known, kill: &CancellationToken) -> Option<Reported> {
+/// Keeps a verdict and reports it until it is written or known; `Later` after some tries: it goes on beside. `None`: the process is told to stop at once.
+pub(crate) async fn insist(worker: &Worker, key: &Key, generation: u32, token: Token, known: &Known) -> Option<Reported> {
+    let ports = &worker.ports;
+    worker.verdicts.keep(key, generation, token, known);
+    let mut later = 0;
     loop {
         let said = Report { key, generation, token, verdict: known.as_verdict() };
         match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await {
-            Ok(Reported::Later) => {}
-            Ok(done) => return Some(done),
+            Ok(Reported::Later) if later < LATER_TRIES => later += 1,
+            Ok(Reported::Later) => return Some(Reported::Later),
+            Ok(done @ (Reported::Written(_) | Reported::Evidence(_) | Reported::Known)) => {
+                worker.verdicts.written(token, ports);
+                return Some(done);
+            }
             Err(error) => tracing::warn!(key = %key, error_class = "store", "a verdict waits to be written: {error}"),
         }
         tokio::select! {
-            () = kill.cancelled() => return None,
+            () = worker.kill.cancelled() => return None,
             () = tokio::time::sleep(TRY_AGAIN) => {}
         }
     }
