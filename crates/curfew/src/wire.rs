@@ -19,7 +19,7 @@ use curfew_review::Review;
 use curfew_review::sql::SqlReview;
 use curfew_store::{OpenOptions, Sqlite, StoreError};
 use curfew_transport::smtp::{Login, Mechanism, Secret, SmtpConfig, SmtpTransport, Timeouts, TlsMode};
-use curfew_transport::{CaptureTransport, Transport};
+use curfew_transport::{CaptureTransport, Desync, Transport};
 use curfew_worker::{Lane, LaneSettings};
 
 use crate::config::{self, Auth, Book as BookUrl, Config, SmtpSettings, Tls, TransportKind};
@@ -150,10 +150,11 @@ async fn constants(book: &dyn Book, config: &Config, keyring: &Keyring) -> Resul
 /// # Errors
 /// `Other`, where one can't be read.
 pub fn templates(config: &Config) -> Result<Templates, WireError> {
-    if !config.templates.dir.exists() {
+    let dir = config.near_file(&config.templates.dir);
+    if !dir.exists() {
         return Ok(Templates::default());
     }
-    let (templates, warnings) = Templates::load(&config.templates.dir, &BTreeMap::new()).map_err(other)?;
+    let (templates, warnings) = Templates::load(&dir, &BTreeMap::new()).map_err(other)?;
     for warning in warnings {
         tracing::warn!("template {}: {}", warning.template, warning.message);
     }
@@ -165,7 +166,9 @@ pub fn templates(config: &Config) -> Result<Templates, WireError> {
 /// # Errors
 /// `Other`, where one isn't there.
 pub fn artifacts(config: &Config) -> Result<Artifacts, WireError> {
-    Artifacts::new(Path::new("."), &config.artifacts.roots).map_err(other)
+    let roots = &config.artifacts.roots;
+    let base = roots.iter().find_map(|root| config.folder_of(Path::new(root.strip_prefix("file:")?))).unwrap_or_else(|| PathBuf::from("."));
+    Artifacts::new(&base, roots).map_err(other)
 }
 
 fn rulebook(config: &Config, lanes: &BTreeMap<String, Arc<Lane>>) -> Rulebook {
@@ -204,7 +207,16 @@ fn lane(transport: &config::Transport, data: &Path) -> Result<Lane, WireError> {
 /// # Errors
 /// `Other`, where a value is out of its bounds.
 pub fn smtp(smtp: &SmtpSettings) -> Result<Arc<dyn Transport>, WireError> {
-    Ok(Arc::new(SmtpTransport::new(smtp_config(smtp), None).map_err(other)?))
+    Ok(Arc::new(SmtpTransport::new(smtp_config(smtp), Some(Arc::new(desync))).map_err(other)?))
+}
+
+/// A connection fell out of step with its replies: it is destroyed, and its last refusal is worth a person's look.
+fn desync(seen: Desync) {
+    if seen.accepted {
+        tracing::warn!(job_id = %seen.job_id, generation = seen.generation, "a connection fell out of step after this job was accepted ({})", seen.rule);
+    } else {
+        tracing::error!(job_id = %seen.job_id, generation = seen.generation, "a connection fell out of step: this job's refusal may not be its own ({})", seen.rule);
+    }
 }
 
 /// The `Message-ID` of a content revision, without its brackets, as the transport's sender makes it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use curfew_domain::Reason;
@@ -69,6 +69,19 @@ pub struct Config {
     pub review: Review,
     /// Every value and its origin, secrets masked, in the order of the contract.
     pub shown: Vec<Shown>,
+}
+
+impl Config {
+    /// A configured path: relative ones start at the configuration file's folder, or, where nothing is there, at the working directory.
+    pub fn near_file(&self, path: &Path) -> PathBuf {
+        self.folder_of(path).map_or_else(|| path.to_owned(), |folder| folder.join(path))
+    }
+
+    /// The folder that a relative path starts at; `None` for the working directory and for absolute paths.
+    pub fn folder_of(&self, path: &Path) -> Option<PathBuf> {
+        let folder = self.file.as_ref()?.parent()?;
+        (path.is_relative() && folder.join(path).exists()).then(|| folder.to_owned())
+    }
 }
 
 /// The book and, embedded, everything else.

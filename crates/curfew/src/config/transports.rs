@@ -150,13 +150,9 @@ pub fn read(reader: &mut Reader, deployment: Deployment) -> BTreeMap<String, Tra
 fn one(reader: &mut Reader, name: &str) -> Transport {
     let smtp = reader.or(&["transports", name, "kind"], &reader::word(KIND, |v| word_of(KIND, v)), true);
     let from = sender(reader, name);
-    let path = ["transports", name, "rate"];
-    let (kind, rate) = if smtp {
-        let rate = reader.or(&path, &reader::rate(), Some(Rate { count: 14, per: SECOND }));
-        (TransportKind::Smtp(Box::new(smtp_settings(reader, name))), rate)
-    } else {
-        (TransportKind::Capture, reader.or(&path, &reader::rate(), None))
-    };
+    // Unlimited unless said: a rate that nobody asked for makes a burst late on a relay that could take it.
+    let rate = reader.or(&["transports", name, "rate"], &reader::rate(), None);
+    let kind = if smtp { TransportKind::Smtp(Box::new(smtp_settings(reader, name))) } else { TransportKind::Capture };
     let events_secret = reader.secret(&["transports", name, "events_secret"]).map(|(secret, _)| secret);
     Transport { name: name.to_owned(), kind, from, rate, events_secret }
 }
