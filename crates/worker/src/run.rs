@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use curfew_broker::{Consumer, Delivery};
-use curfew_domain::{Key, Record, Shard, WorkerId};
+use curfew_domain::{Key, Moment, Record, Shard, WorkerId};
 use curfew_ledger::LedgerError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -79,6 +79,11 @@ impl Worker {
     /// What it did since its start.
     pub fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.tally)
+    }
+
+    /// The ledger's now, as this worker sees it.
+    pub fn ledger_now(&self) -> Moment {
+        self.clock.now()
     }
 
     /// Consumes until `stop`; then cancels its consumers, finishes what is in handoff, gives the rest back, answers, and returns.

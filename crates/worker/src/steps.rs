@@ -294,23 +294,28 @@ async fn write_before(worker: &Worker, leased: &mut Leased, outcome: &Outcome, p
     }
 }
 
-/// A swap of a job that waits; somebody faster has it then.
-async fn swap_event(worker: &Worker, record: &Record, event: &Event<'_>, now: Moment) -> Result<(), LedgerError> {
-    if let Ok(change) = transition(record, event, now) {
-        worker.ports.ledger.swap(Swap::of(record, change)).await?;
+/// A swap of a job that waits, in whatever version it waits now: a wake-up may be here before the scheduler's own swap to `queued`, and a
+/// give-back that lost against that one would leave the job queued with no wake-up left.
+async fn swap_waiting(worker: &Worker, record: &Record, event: &Event<'_>) -> Result<(), LedgerError> {
+    let mut record = record.clone();
+    for _ in 0..CLAIM_TRIES {
+        let Ok(change) = transition(&record, event, worker.clock.now()) else { return Ok(()) };
+        match worker.ports.ledger.swap(Swap::of(&record, change)).await? {
+            Swapped::Conflict(standing) if standing.generation == record.generation && waits(&standing) => record = *standing,
+            Swapped::Swapped | Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full => return Ok(()),
+        }
     }
     Ok(())
 }
 
 /// A limit gives the job back in one swap.
 async fn limit(worker: &Worker, record: &Record, by: WaitingFor, until: Moment) -> Result<Answer, LedgerError> {
-    let now = worker.clock.now();
-    swap_event(worker, record, &Event::Limited { by, until }, now).await?;
+    swap_waiting(worker, record, &Event::Limited { by, until }).await?;
     Ok(dropped(WakeUpResult::Limited))
 }
 
 async fn suppressed(worker: &Worker, record: &Record) -> Result<Answer, LedgerError> {
-    swap_event(worker, record, &Event::RecipientSuppressed, worker.clock.now()).await?;
+    swap_waiting(worker, record, &Event::RecipientSuppressed).await?;
     tracing::info!(job_id = %record.id, key = %record.key, to = "suppressed", reason = "suppression_list", "the recipient stands on the suppressions list");
     Ok(Answer::Ack)
 }
