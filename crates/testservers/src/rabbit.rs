@@ -1,0 +1,1 @@
+//! rabbit, for tests.
