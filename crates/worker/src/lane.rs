@@ -87,6 +87,11 @@ impl Lane {
         Self { settings, transport, state: Mutex::new(state) }
     }
 
+    /// Whether its circuit is open, as this worker sees it.
+    pub fn circuit_is_open(&self) -> bool {
+        self.is_open()
+    }
+
     /// Whether another attempt fits the window; counts it if so.
     pub(crate) fn enter(&self) -> bool {
         let mut state = self.lock();

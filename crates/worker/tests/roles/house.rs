@@ -216,6 +216,16 @@ impl House {
         Running { task: tokio::spawn(Arc::clone(&role).run(stop.clone())), role, stop }
     }
 
+    /// Another process over the same stores: its lanes know nothing of what the former one's knew.
+    pub fn with_lanes(self, lanes: Vec<Lane>) -> Self {
+        let lanes = lanes.into_iter().map(|lane| (lane.settings.name.clone(), Arc::new(lane))).collect();
+        Self { lanes: Arc::new(lanes), ..self }
+    }
+
+    pub fn lane(&self, name: &str) -> &Lane {
+        &self.lanes[name]
+    }
+
     /// All three.
     pub async fn all(&self) -> (Running<Scheduler>, Running<Worker>, Running<DeadLetter>) {
         (self.scheduler(), self.worker().await, self.deadletter())
