@@ -195,3 +195,20 @@ fn judge(curfew: &Curfew, server: &MailServer, submitted: usize) {
     let day = curfew.cli(&["day", "2026-12-01", "--json"]).expect(0).json();
     assert_eq!(day["difference"], 0, "{day}");
 }
+
+/// A broker in the process dies with it: after a kill a thousand queued jobs once crawled out at ten a second, each after its claim grace.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_kill_every_queued_job_is_released_anew_and_none_waits_for_its_claim_grace() {
+    const COUNT: usize = 1000;
+    let server = MailServer::start(Config::sink()).await;
+    let mut curfew = Curfew::prepare(settings(&server).text("scheduler.claim_grace", "20m"));
+    curfew.restart_with(&["--pause-at".into(), "after-claim=ok".into()]);
+    let jobs: Vec<Value> = (0..COUNT).map(|n| job(&format!("ok-{n:04}"), &format!("ok-{n:04}@example.com"))).collect();
+    assert_eq!(curfew.import(&jobs)["accepted"], COUNT);
+    until("queued jobs", || curfew.get("/v1/fleet").json["jobs"]["queued"].as_u64().filter(|queued| *queued >= 900));
+    curfew.kill9();
+    curfew.restart();
+    let day = curfew.all_ended(COUNT as u64, Duration::from_secs(120));
+    assert_eq!((&day["sent"], &day["difference"]), (&COUNT.into(), &0.into()), "{day}");
+    assert_eq!(server.accepted_count(), COUNT as u64);
+}

@@ -20,16 +20,22 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { released: 0, window_from: now, drained_at_from: 0, means: VecDeque::new() }
+    /// `queued` stood there before the first look; who began with none would take their leaving for no draining at all.
+    pub(crate) fn new(queued: u64, now: Instant) -> Self {
+        Self { released: queued, window_from: now, drained_at_from: 0, means: VecDeque::new() }
     }
 
     pub(crate) fn released(&mut self, count: u64) {
         self.released += count;
     }
 
-    /// How many more may be released while `queued` stand there.
-    pub(crate) fn room(&mut self, queued: u64, concurrency: u32, now: Instant) -> usize {
+    /// What went back into its line wasn't drained.
+    pub(crate) fn returned(&mut self, count: u64) {
+        self.released = self.released.saturating_sub(count);
+    }
+
+    /// How many may stand there, `queued` of which do.
+    pub(crate) fn depth(&mut self, queued: u64, concurrency: u32, now: Instant) -> usize {
         let drained = self.released.saturating_sub(queued);
         let passed = now.duration_since(self.window_from);
         if passed >= WINDOW {
@@ -45,8 +51,7 @@ impl Drain {
             self.drained_at_from = drained;
         }
         let best = self.means.iter().copied().fold(0.0, f64::max).max(if self.means.len() < 2 { UNMEASURED_PER_S } else { 0.0 });
-        let depth = (best * DEPTH_S).max(f64::from(concurrency) * 2.0) as u64;
-        usize::try_from(depth.saturating_sub(queued)).unwrap_or(usize::MAX)
+        (best * DEPTH_S).max(f64::from(concurrency) * 2.0) as usize
     }
 }
 
@@ -57,21 +62,33 @@ mod tests {
     #[test]
     fn a_quiet_night_measures_nothing() {
         let start = Instant::now();
-        let mut drain = Drain::new(start);
+        let mut drain = Drain::new(0, start);
         for n in 1..=100 {
-            assert_eq!(drain.room(0, 64, start + WINDOW * n), 5_000);
+            assert_eq!(drain.depth(0, 64, start + WINDOW * n), 5_000);
         }
     }
 
     #[test]
     fn a_slow_shard_gets_a_shallow_queue_but_never_less_than_twice_the_concurrency() {
         let start = Instant::now();
-        let mut drain = Drain::new(start);
-        assert_eq!(drain.room(0, 64, start), 5_000);
+        let mut drain = Drain::new(0, start);
+        assert_eq!(drain.depth(0, 64, start), 5_000);
         drain.released(5_000);
         for n in 1..=20 {
-            drain.room(5_000 - n * 100, 64, start + WINDOW * u32::try_from(n).expect("small"));
+            drain.depth(5_000 - n * 100, 64, start + WINDOW * u32::try_from(n).expect("small"));
         }
-        assert_eq!(drain.room(10, 64, start + WINDOW * 21), 118, "10/s drain in 5 s is under twice the concurrency");
+        assert_eq!(drain.depth(2_900, 64, start + WINDOW * 21), 128, "10/s drain in 5 s is under twice the concurrency");
+    }
+
+    #[test]
+    fn what_stood_there_at_the_start_drains_like_what_was_released_since() {
+        let start = Instant::now();
+        let mut drain = Drain::new(5_000, start);
+        for n in 0..=4 {
+            drain.depth(5_000 - n * 1_000, 64, start + WINDOW * u32::try_from(n).expect("small"));
+        }
+        assert_eq!(drain.depth(1_000, 64, start + WINDOW * 4), 500, "100/s");
+        drain.returned(1_000);
+        assert_eq!(drain.depth(0, 64, start + WINDOW * 5), 500, "what went back into its line wasn't drained");
     }
 }

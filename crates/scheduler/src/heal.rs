@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use curfew_courier::CourierError;
 use curfew_domain::Reason;
+use curfew_domain::record::WaitingFor;
 use curfew_domain::rung::Rung;
 use curfew_domain::transition::{Event, Index, transition};
-use curfew_domain::{Moment, Record, Shard, State};
+use curfew_domain::{Key, Moment, Record, Shard, State};
 use curfew_ledger::{Swap, Swapped, TimerEntry};
 use curfew_telemetry::metrics::{self, Phase};
 
@@ -14,52 +15,91 @@ use crate::release::publish_then_swap;
 use crate::tick::{Leases, Overdue, Ready, View, overdue};
 use crate::{Ports, Settings};
 
-/// Timers per round.
+/// Timers per look.
 const TIMERS_MAX: usize = 256;
+/// Looks per round, into silence.
+const LOOKS_MAX: usize = 64;
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Healed {
     /// Wake-ups published again.
     pub republished: usize,
+    /// Queued jobs whose wake-ups are lost and for which there is no room: back in their lines.
+    pub returned: usize,
     /// Whether more may be overdue.
     pub more: bool,
 }
 
-/// Acts on what is overdue in one shard. `budget`: repetitions allowed elsewhere than into silence.
+/// Acts on what is overdue in one shard. `budget`: repetitions allowed elsewhere than into silence; `depth`: how much may stand in a ready queue.
+///
+/// Silence is judged once a round: our own repetitions must not pass for a backlog, behind which the rest would wait for their claim grace.
 pub(crate) async fn step(
     ports: &Ports,
     settings: &Settings,
     shard: Shard,
     leases: Leases,
     budget: usize,
-    room: usize,
+    depth: usize,
 ) -> Result<Healed, CourierError> {
     let now = ports.ledger.now().await?;
-    let timers = ports.ledger.overdue(shard, Index::Watch, now, TIMERS_MAX).await?;
-    let more = timers.len() == TIMERS_MAX;
-    let ready = ready(ports, shard, &timers).await;
-    let view = View { now, leases, ready, claim_grace: settings.claim_grace };
-    let allowed = if ready == Ready::Silent { room.max(1) } else { budget };
-    let mut repeat = Vec::new();
-    let mut swaps = Vec::new();
-    let mut postpone = Vec::new();
+    let mut healed = Healed::default();
+    let mut asked = None;
+    for _ in 0..LOOKS_MAX {
+        let timers = ports.ledger.overdue(shard, Index::Watch, now, TIMERS_MAX).await?;
+        healed.more = timers.len() == TIMERS_MAX;
+        let ready = match asked {
+            Some(ready) => ready,
+            None => ready(ports, shard, &timers).await,
+        };
+        let view = View { now, leases, ready, claim_grace: settings.claim_grace };
+        let allowed = if ready == Ready::Silent { depth.saturating_sub(healed.republished) } else { budget };
+        let sorted = sort(ports, timers, view, allowed);
+        let returned = sorted.give_back.len();
+        ports.ledger.postpone(sorted.postpone).await?;
+        carry_out(ports, sorted.swaps).await?;
+        carry_out(ports, sorted.give_back).await?;
+        let republished = publish_then_swap(ports, settings, shard, sorted.repeat, now).await?;
+        for _ in 0..republished {
+            metrics::republished();
+        }
+        healed.republished += republished;
+        healed.returned += returned;
+        if ready != Ready::Silent || !healed.more || republished + returned == 0 {
+            break;
+        }
+        asked = Some(ready);
+    }
+    Ok(healed)
+}
+
+/// What a look comes to.
+#[derive(Default)]
+struct Sorted {
+    repeat: Vec<(Rung, Record)>,
+    swaps: Vec<(State, Swap)>,
+    give_back: Vec<(State, Swap)>,
+    postpone: Vec<(Key, u64, Moment)>,
+}
+
+fn sort(ports: &Ports, timers: Vec<TimerEntry>, view: View, allowed: usize) -> Sorted {
+    let mut sorted = Sorted::default();
     for TimerEntry { record, postponed, .. } in timers {
         match overdue(&record, postponed, view) {
-            Overdue::Deadline => swaps.extend(swap(&record, &Event::DeadlineReached, now)),
-            Overdue::LeaseOver => swaps.extend(lease_over(ports, &record, now)),
-            Overdue::Republish if repeat.len() < allowed => repeat.push((Rung::Now, record)),
-            Overdue::Republish => postpone.push((record.key.clone(), record.version, now.plus(Duration::from_secs(1)).min(record.stops_at()))),
-            Overdue::Postpone(at) => postpone.push((record.key.clone(), record.version, at)),
+            Overdue::Deadline => sorted.swaps.extend(swap(&record, &Event::DeadlineReached, view.now)),
+            Overdue::LeaseOver => sorted.swaps.extend(lease_over(ports, &record, view.now)),
+            Overdue::Republish if sorted.repeat.len() < allowed => sorted.repeat.push((Rung::Now, record)),
+            // Lost, and no room: it waits in its line, where it is served at the pace of releases.
+            Overdue::Republish if view.ready == Ready::Silent => {
+                sorted.give_back.extend(swap(&record, &Event::Limited { by: WaitingFor::Broker, until: record.due() }, view.now));
+            }
+            Overdue::Republish => {
+                sorted.postpone.push((record.key.clone(), record.version, view.now.plus(Duration::from_secs(1)).min(record.stops_at())))
+            }
+            Overdue::Postpone(at) => sorted.postpone.push((record.key.clone(), record.version, at)),
         }
     }
-    ports.ledger.postpone(postpone).await?;
-    carry_out(ports, swaps).await?;
-    let republished = publish_then_swap(ports, settings, shard, repeat, now).await?;
-    for _ in 0..republished {
-        metrics::republished();
-    }
-    Ok(Healed { republished, more })
+    sorted
 }
 
 /// Only a queued job's silence needs the broker's answer.

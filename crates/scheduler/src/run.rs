@@ -132,15 +132,16 @@ impl Scheduler {
 
     async fn shard(&self, shard: Shard, holds: &curfew_ledger::Holds, leases: Leases) -> Result<bool, CourierError> {
         let queued = self.ports.ledger.counts(shard, &[Counter::State(State::Queued)]).await?.first().copied().unwrap_or(0);
-        let room = self.drains.lock().await.entry(shard).or_insert_with(|| Drain::new(Instant::now())).room(
-            queued,
-            self.settings.concurrency,
-            Instant::now(),
-        );
+        let seen = Instant::now();
+        let mut drains = self.drains.lock().await;
+        let depth = drains.entry(shard).or_insert_with(|| Drain::new(queued, seen)).depth(queued, self.settings.concurrency, seen);
+        drop(drains);
+        let room = depth.saturating_sub(usize::try_from(queued).unwrap_or(usize::MAX));
         // What can't be healed must not hold up what can be released.
-        let healed = heal::step(&self.ports, &self.settings, shard, leases, self.budget(), room).await;
+        let healed = heal::step(&self.ports, &self.settings, shard, leases, self.budget(), depth).await;
         let released = release::step(&self.ports, &self.settings, shard, holds, room).await?;
         if let Some(drain) = self.drains.lock().await.get_mut(&shard) {
+            drain.returned(healed.as_ref().map_or(0, |healed| healed.returned as u64));
             drain.released(released.queued as u64);
         }
         self.tally.released.fetch_add(released.queued as u64, Ordering::Relaxed);
