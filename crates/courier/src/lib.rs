@@ -1,6 +1,6 @@
 //! Couriers carry a job between its owners: book → ledger (stage), ledger → book (settle, record), a verb or a verdict to whoever owns it.
 //!
-//! Promises (proved by `tests/`, on real adapters)
+//! Promises (proved by `worker/tests/roles`, on real adapters)
 //! - C1  Every carry may be repeated by anybody, from the start, at any time; a crash between two steps costs a repetition.
 //! - C2  Each side ignores stories of a lower (generation, version).
 //! - C3  A verb takes effect once, or its caller is told that it doesn't; a planned job is staged first, so that the ledger decides races.

@@ -1,6 +1,6 @@
 //! The scheduler stages, releases, heals and settles. It is the one publisher, and enforces deadlines even when no worker lives.
 //!
-//! Promises (proved by `tests/` and the suites of the built binary)
+//! Promises (proved by `worker/tests/roles` and the suites of the built binary)
 //! - S1  What is planned is staged before its release, and a deadline that passes ends its job whoever is alive.
 //! - S2  Publish, then swap: a crash in between costs a repeated wake-up, never a lost job.
 //! - S3  A wake-up is published again only into silence: a backlog never multiplies itself.

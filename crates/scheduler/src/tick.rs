@@ -140,4 +140,85 @@ mod tests {
             }
         }
     }
+
+    fn record(state: State) -> Record {
+        use curfew_domain::form::FORMAT;
+        use curfew_domain::policy::AtDeadline;
+        use curfew_domain::sealed::RecipientRef;
+        use curfew_domain::{JobId, Key, Shard};
+        Record {
+            format: FORMAT,
+            id: JobId::parse("01890000-0000-7000-8000-000000000001").expect("well formed"),
+            key: Key::from_parts("acme", "renewal", "R-1", "2026-12-01").expect("well formed"),
+            shard: Shard(0),
+            generation: 1,
+            version: 3,
+            incarnation: 0,
+            state,
+            release_at: Moment::from_millis(1_000),
+            deadline_at: Moment::from_millis(900_000),
+            next_attempt_at: Moment::from_millis(1_000),
+            attempts: 0,
+            purpose: String::new(),
+            business_date: String::new(),
+            recipient_ref: RecipientRef(String::new()),
+            transport: "smtp".to_owned(),
+            policy: "default".to_owned(),
+            policy_version: 1,
+            at_deadline: AtDeadline::Review,
+            content_revision: 1,
+            lease_until: None,
+            worker: None,
+            token: None,
+            window_doubts: Vec::new(),
+            window_until: None,
+            doubts: Vec::new(),
+            first_handoff_at: None,
+            waiting_for: None,
+            last: None,
+            reason: None,
+            receipt: None,
+            closed: false,
+            configuration_met: 0,
+            strikes: 0,
+            verbs: Vec::new(),
+            pins: Vec::new(),
+            kept: std::collections::BTreeMap::new(),
+        }
+    }
+
+    fn view(now_ms: i64, ready: Ready) -> View {
+        View { now: Moment::from_millis(now_ms), leases: Leases::Trusted, ready, claim_grace: Duration::from_secs(10) }
+    }
+
+    #[test]
+    fn a_lost_wake_up_is_repeated_into_silence_and_elsewhere_only_after_some_patience() {
+        let queued = record(State::Queued);
+        assert_eq!(overdue(&queued, 0, view(20_000, Ready::Silent)), Overdue::Republish);
+        assert!(matches!(overdue(&queued, 0, view(20_000, Ready::Backlog)), Overdue::Postpone(at) if at >= Moment::from_millis(30_000)));
+        assert_eq!(overdue(&queued, PATIENCE, view(20_000, Ready::Backlog)), Overdue::Republish);
+        assert!(matches!(overdue(&queued, 9, view(20_000, Ready::Away)), Overdue::Postpone(at) if at <= queued.deadline_at));
+        assert_eq!(overdue(&queued, 0, view(900_000, Ready::Away)), Overdue::Deadline);
+    }
+
+    /// Its wake-up would be published at every look, and never claimed.
+    #[test]
+    fn a_doubt_past_the_providers_window_ends_before_its_deadline() {
+        let mut queued = record(State::Queued);
+        queued.window_doubts.push(curfew_domain::Token(Default::default()));
+        queued.window_until = Some(Moment::from_millis(50_000));
+        assert_eq!(overdue(&queued, 0, view(49_999, Ready::Silent)), Overdue::Republish);
+        assert_eq!(overdue(&queued, 0, view(50_000, Ready::Silent)), Overdue::Deadline);
+    }
+
+    #[test]
+    fn a_lease_is_judged_when_it_is_over_and_leases_are_trusted() {
+        let mut handoff = record(State::Handoff);
+        handoff.lease_until = Some(Moment::from_millis(30_000));
+        assert_eq!(overdue(&handoff, 0, view(29_000, Ready::Backlog)), Overdue::Postpone(Moment::from_millis(30_000)));
+        assert_eq!(overdue(&handoff, 0, view(30_000, Ready::Backlog)), Overdue::LeaseOver);
+        assert_eq!(overdue(&handoff, 0, view(999_000, Ready::Backlog)), Overdue::LeaseOver, "a deadline says nothing about a handoff");
+        let resting = View { leases: Leases::Resting, ..view(30_000, Ready::Backlog) };
+        assert!(matches!(overdue(&handoff, 0, resting), Overdue::Postpone(_)));
+    }
 }

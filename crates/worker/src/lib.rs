@@ -1,6 +1,6 @@
 //! The worker takes a wake-up, asks the ledger, claims the job under a lease, prepares, writes its intent, looks again, hands over, reports.
 //!
-//! Promises (proved by `tests/` and the suites of the built binary)
+//! Promises (proved by `tests/roles` and the suites of the built binary)
 //! - W1  No handoff without an intent on the disk, and none after a last look that says stop.
 //! - W2  One task owns a record's version: a renewal can't refuse its own intent.
 //! - W3  A delivery is answered only after the swap that ends or returns its job.

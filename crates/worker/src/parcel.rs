@@ -41,14 +41,15 @@ pub(crate) async fn pack(
         pins.push(artifact.sha256);
         files.push(artifact.bytes);
     }
-    let parcel = parcel(record, &letter, &files, lane)?;
+    let parcel = parcel(record, &letter, &files, lane).map_err(|outcome| *outcome)?;
     Ok(Packed { parcel, pins })
 }
 
-fn parcel(record: &Record, letter: &Letter, files: &[Vec<u8>], lane: &LaneSettings) -> Result<Parcel, Outcome> {
-    let to = address::check(&letter.to_address).map_err(|_fault| permanent("recipient-malformed", "the recipient's address is no mailbox"))?;
-    let from =
-        address::check(&lane.from_address).map_err(|_fault| configuration("sender-malformed", "the transport's `from` is no mailbox".to_owned()))?;
+fn parcel(record: &Record, letter: &Letter, files: &[Vec<u8>], lane: &LaneSettings) -> Result<Parcel, Box<Outcome>> {
+    let to =
+        address::check(&letter.to_address).map_err(|_fault| Box::new(permanent("recipient-malformed", "the recipient's address is no mailbox")))?;
+    let from = address::check(&lane.from_address)
+        .map_err(|_fault| Box::new(configuration("sender-malformed", "the transport's `from` is no mailbox".to_owned())))?;
     let attached: Vec<_> = letter.attachments.iter().zip(files).map(|(a, bytes)| Attached { name: &a.name, bytes }).collect();
     let built = build(&MessageParts {
         job_id: record.id,
@@ -64,7 +65,7 @@ fn parcel(record: &Record, letter: &Letter, files: &[Vec<u8>], lane: &LaneSettin
         attachments: &attached,
         provider_key: lane.idempotency_header.as_deref().map(|header| ProviderKey { header, value: record.key.as_str() }),
     })
-    .map_err(|e| permanent("message-unbuildable", &e.to_string()))?;
+    .map_err(|e| Box::new(permanent("message-unbuildable", &e.to_string())))?;
     Ok(Parcel {
         job_id: record.id,
         generation: record.generation,
@@ -81,7 +82,7 @@ fn artifact_outcome(attachment: &Attachment, error: &ArtifactError) -> Outcome {
     let what = format!("{}: {error}", attachment.name);
     match error {
         ArtifactError::Mismatch { .. } => Outcome { cause: Some(Reason::ArtifactMismatch), ..permanent("artifact-mismatch", &what) },
-        ArtifactError::Missing { .. } => {
+        ArtifactError::Missing => {
             Outcome { cause: Some(Reason::ArtifactMissing), ..Outcome::new(OutcomeClass::Transient, Stage::Artifact, "artifact-missing", what) }
         }
         other => match other.remedy() {

@@ -144,7 +144,7 @@ async fn wait_until(worker: &Worker, due: Moment) {
 /// Claims and runs. The wake-up may be faster than the swap to `queued` that follows its confirm: whoever comes second looks again.
 /// What a claim came to.
 enum Claim {
-    Ours(Record, Instant, ClaimOf),
+    Ours(Box<Record>, Instant, ClaimOf),
     Answered(Answer),
 }
 
@@ -170,7 +170,7 @@ async fn claim(worker: &Arc<Worker>, mut record: Record) -> Result<Claim, Ledger
             swap = swap.below(Counter::TenantInFlight(record.tenant().to_owned()), max);
         }
         match swap_until_answered(worker, swap, asked).await? {
-            Swapped::Swapped => return Ok(Claim::Ours(next, asked, claim_of)),
+            Swapped::Swapped => return Ok(Claim::Ours(Box::new(next), asked, claim_of)),
             Swapped::Conflict(standing) if standing.generation == record.generation && waits(&standing) => record = *standing,
             Swapped::Conflict(_) | Swapped::Missing => {
                 metrics::duplicate_suppressed(Where::Claim);
@@ -203,7 +203,7 @@ async fn swap_until_answered(worker: &Worker, swap: Swap, asked: Instant) -> Res
 
 async fn claimed(worker: &Arc<Worker>, lane: &Arc<Lane>, record: Record, letter: Option<Sealed>, progress: &Progress) -> Result<Answer, LedgerError> {
     let (record, asked, _claim_of) = match claim(worker, record).await? {
-        Claim::Ours(record, asked, claim_of) => (record, asked, claim_of),
+        Claim::Ours(record, asked, claim_of) => (*record, asked, claim_of),
         Claim::Answered(answer) => return Ok(answer),
     };
     metrics::wake_up(WakeUpResult::Claimed);

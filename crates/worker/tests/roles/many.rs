@@ -63,3 +63,47 @@ async fn a_drain_finishes_what_is_in_handoff_and_gives_the_rest_back() {
     house.until(&third, &["sent"]).await;
     assert_eq!(server.accepted_count(), 3);
 }
+
+/// A record whose job the book lost: closed, nobody would ever know of it again.
+#[tokio::test]
+async fn a_job_that_the_book_does_not_know_keeps_its_record_and_stops_nobody() {
+    let server = MailServer::start(Config::default()).await;
+    let house = House::new(Plan::new(vec![lane("smtp", &server, 2)])).await;
+    let elsewhere = House::new(Plan::new(vec![lane("smtp", &server, 2)])).await;
+    let lost = elsewhere.submit_one(&elsewhere.mail("acme", 1)).await;
+    let row = elsewhere.row(&lost).await;
+    let change = curfew_courier::first_version(&row, &house.rulebook, house.now());
+    let create = curfew_ledger::Create { change, letter: row.job.letter.clone(), read_at: house.now() };
+    house.ledger.create(vec![create]).await.expect("the ledger answers");
+    let _roles = house.all().await;
+    let keys = house.submit(&(2..=9).map(|n| house.mail("acme", n)).collect::<Vec<_>>()).await;
+    house.until_all(&keys, "sent").await;
+    eventually(PATIENCE, "it is sent, and stays", || async {
+        let record = house.record(&lost).await?;
+        (record.state == State::Sent && record.is_live()).then_some(())
+    })
+    .await;
+}
+
+/// Rows that the ledger refuses (it knows a higher generation) stand first in the plan, more of them than a round reads.
+#[tokio::test]
+async fn rows_that_cannot_be_staged_stand_in_front_of_nobody() {
+    let server = MailServer::start(Config::default()).await;
+    let house = House::new(Plan::new(vec![lane("smtp", &server, 2)])).await;
+    let stuck: Vec<_> = (1..=510).map(|n| house.mail("acme", n)).collect();
+    let (first, second) = stuck.split_at(300);
+    let keys: Vec<_> = [house.submit(first).await, house.submit(second).await].concat();
+    let mut creates = Vec::new();
+    for key in &keys {
+        let mut row = house.row(key).await;
+        row.generation = 2;
+        row.job.release_at = house.now().plus(std::time::Duration::from_secs(3_000));
+        let change = curfew_courier::first_version(&row, &house.rulebook, house.now());
+        creates.push(curfew_ledger::Create { change, letter: row.job.letter.clone(), read_at: house.now() });
+    }
+    house.ledger.create(creates).await.expect("the ledger answers");
+    let behind = house.submit_one(&house.mail("acme", 999)).await;
+    let _roles = house.all().await;
+    house.until(&behind, &["sent"]).await;
+    assert_eq!(server.accepted_count(), 1);
+}
