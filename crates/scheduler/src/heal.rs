@@ -56,6 +56,7 @@ pub(crate) async fn step(
         let allowed = if ready == Ready::Silent { depth.saturating_sub(healed.republished) } else { budget };
         let sorted = sort(ports, timers, view, allowed);
         let returned = sorted.give_back.len();
+        let moved = sorted.postpone.len() + sorted.swaps.len() + returned;
         ports.ledger.postpone(sorted.postpone).await?;
         carry_out(ports, sorted.swaps).await?;
         carry_out(ports, sorted.give_back).await?;
@@ -65,6 +66,8 @@ pub(crate) async fn step(
         }
         healed.republished += republished;
         healed.returned += returned;
+        // A broker that takes nothing moves nothing: the next look waits for the next tick.
+        healed.more &= moved + republished > 0;
         if ready != Ready::Silent || !healed.more || republished + returned == 0 {
             break;
         }

@@ -9,7 +9,7 @@ use curfew_domain::form::FORMAT;
 use curfew_domain::rung::Rung;
 use curfew_domain::transition::{Counter, Event, transition};
 use curfew_domain::wake_up::WakeUp;
-use curfew_domain::{Key, Moment, Record, Shard};
+use curfew_domain::{Key, Moment, Record, Shard, State};
 use curfew_ledger::{Hold, Holds, LineEntry, Swap, Swapped};
 
 use crate::tick::{Place, place};
@@ -148,14 +148,17 @@ pub(crate) async fn publish_then_swap(
         }
     };
     let mut swaps = Vec::with_capacity(publish.len());
-    let mut moves = Vec::new();
+    let (mut moves, mut postpone) = (Vec::new(), Vec::new());
     for ((_, record, change), answer) in publish.into_iter().zip(answers) {
         match answer {
             Published::Confirmed | Published::Unanswered => swaps.push(Swap::of(&record, change)),
+            // A repetition stands in no line: its timer moves on.
+            Published::Refused if record.state == State::Queued => postpone.push((record.key.clone(), record.version, now.plus(REFUSED_LOOK))),
             Published::Refused => moves.push((record.key.clone(), record.version, now.plus(REFUSED_LOOK))),
         }
     }
     ports.ledger.move_in_line(moves).await?;
+    ports.ledger.postpone(postpone).await?;
     let answers = ports.ledger.swap_all(swaps).await?;
     Ok(answers.iter().filter(|a| matches!(a, Swapped::Swapped)).count())
 }
