@@ -156,7 +156,7 @@ impl House {
         self.ahead.fetch_add(i64::try_from(by.as_millis()).expect("a test's time"), Ordering::SeqCst);
     }
 
-    pub fn scheduler(&self) -> Running<Scheduler> {
+    pub fn scheduler_parts(&self) -> (curfew_scheduler::Ports, curfew_scheduler::Settings) {
         let ports = curfew_scheduler::Ports {
             ledger: Arc::clone(&self.ledger),
             book: Arc::clone(&self.book) as Arc<dyn Book>,
@@ -181,6 +181,11 @@ impl House {
             tenants: tenants.map(|(name, t)| (name.clone(), limits(t))).collect(),
             max_live_bytes: u64::MAX,
         };
+        (ports, settings)
+    }
+
+    pub fn scheduler(&self) -> Running<Scheduler> {
+        let (ports, settings) = self.scheduler_parts();
         let scheduler = Arc::new(Scheduler::new(ports, settings, Arc::new(Notify::new())));
         let stop = CancellationToken::new();
         Running { task: tokio::spawn(Arc::clone(&scheduler).run(stop.clone())), role: scheduler, stop }

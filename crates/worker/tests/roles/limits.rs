@@ -173,3 +173,32 @@ async fn a_job_over_a_transport_that_is_not_configured_waits_for_its_deadline() 
     house.advance(Duration::from_secs(7_200));
     house.item(&lost, curfew_domain::Reason::BusinessDeadlineReached).await;
 }
+
+/// A cool-down written last hid the pause, and stayed in the book for ever.
+#[tokio::test]
+async fn a_cool_down_hides_no_pause_and_leaves_the_book_when_it_is_over() {
+    let server = MailServer::start(Config::default()).await;
+    let house = House::new(Plan::new(vec![lane("smtp", &server, 2)])).await;
+    let _scheduler = house.scheduler();
+    let row = |by: &str, until| HoldRow {
+        kind: "transport".to_owned(),
+        name: "smtp".to_owned(),
+        by: by.to_owned(),
+        until,
+        reason: String::new(),
+        actor: "alice".to_owned(),
+        since: house.now(),
+    };
+    house.book.hold(row("pause", None)).await.expect("the book answers");
+    house.book.hold(row("cool_down", Some(house.now().plus(Duration::from_secs(10))))).await.expect("the book answers");
+    let place = curfew_ledger::Hold::Transport("smtp".to_owned());
+    let by = || async { house.ledger.holds().await.expect("the ledger answers").get(&place).map(|(by, _)| by.word()) };
+    eventually(PATIENCE, "the pause is copied", || async { (by().await == Some("pause")).then_some(()) }).await;
+    house.advance(Duration::from_secs(80));
+    eventually(PATIENCE, "the cool-down is gone", || async {
+        let rows = house.book.holds().await.expect("the book answers");
+        (rows.len() == 1 && rows[0].by == "pause").then_some(())
+    })
+    .await;
+    assert_eq!(by().await, Some("pause"));
+}

@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod attempts;
+mod audit;
 mod doubts;
 mod faults;
 mod house;
