@@ -115,6 +115,26 @@ pub enum StoreError {
     /// The writer ended before it answered.
     #[error("the store ended before it answered")]
     Unanswered,
+    /// The server can't be reached, or is not one that may be used.
+    #[error("cannot connect: {reason}")]
+    Connect {
+        /// What stood in the way, in words of our own: never the address or the password.
+        reason: String,
+    },
+    /// The connection to the server was lost, the server ended it, or it didn't answer in time.
+    #[error("{operation}: the connection to the server was lost")]
+    Lost {
+        /// What was tried.
+        operation: &'static str,
+    },
+    /// The server undid the transaction because of another one (a deadlock, a serialisation failure).
+    #[error("{operation}: undone because of another transaction (SQLSTATE {state})")]
+    Undone {
+        /// What was tried.
+        operation: &'static str,
+        /// `40001` or `40P01`.
+        state: String,
+    },
 }
 
 impl StoreError {
@@ -122,10 +142,10 @@ impl StoreError {
     #[must_use]
     pub fn remedy(&self) -> Remedy {
         match self {
-            Self::Busy { .. } | Self::Full { .. } => Remedy::Retry,
+            Self::Busy { .. } | Self::Full { .. } | Self::Undone { .. } => Remedy::Retry,
             Self::Abandoned { because } if because.is_of_the_engine() => because.remedy(),
             Self::Abandoned { .. } => Remedy::Retry,
-            Self::Commit { .. } | Self::Unanswered => Remedy::InDoubt,
+            Self::Commit { .. } | Self::Unanswered | Self::Lost { .. } => Remedy::InDoubt,
             Self::Locked { .. }
             | Self::Open { .. }
             | Self::Migrate { .. }
@@ -135,6 +155,7 @@ impl StoreError {
             | Self::Corrupt { .. }
             | Self::Closed
             | Self::Query { .. }
+            | Self::Connect { .. }
             | Self::Panicked => Remedy::Stop,
         }
     }
@@ -175,6 +196,57 @@ impl StoreError {
             // CONSTRAINT, MISMATCH
             19 => Self::Constraint { operation, constraint: harmless(message).unwrap_or("a constraint failed").to_owned() },
             _ => Self::Query { operation, code, detail: harmless(message).unwrap_or("the statement failed").to_owned() },
+        }
+    }
+
+    /// The same for an error of PostgreSQL's client, whose codes are other ones.
+    pub fn asking(operation: &'static str) -> impl Fn(sqlx::Error) -> Self + Copy {
+        move |error| Self::from_postgres(operation, &error)
+    }
+
+    fn from_postgres(operation: &'static str, error: &sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Database(found) => {
+                let constraint = found.constraint().or_else(|| found.table());
+                Self::from_state(operation, found.code().as_deref().unwrap_or_default(), constraint)
+            }
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => Self::Lost { operation },
+            other => Self::from_sqlx(operation, other),
+        }
+    }
+
+    /// SQLSTATE: <https://www.postgresql.org/docs/current/errcodes-appendix.html>. The message is dropped: it may quote a value.
+    fn from_state(operation: &'static str, state: &str, constraint: Option<&str>) -> Self {
+        match state {
+            "40001" | "40P01" => Self::Undone { operation, state: state.to_owned() },
+            // lock_not_available, query_canceled (a timeout of ours), too_many_connections, configuration_limit_exceeded, out_of_memory
+            "55P03" | "57014" | "53300" | "53400" | "53200" => Self::Busy { operation },
+            "53100" => Self::Full { operation },
+            // A standby that was the primary before: connect anew. idle_in_transaction_session_timeout ends the session.
+            "25006" | "25P03" => Self::Lost { operation },
+            "58030" => Self::Io { operation, code: None },
+            _ if state.starts_with("08") || state.starts_with("57P") => Self::Lost { operation },
+            _ if state.starts_with("23") => Self::Constraint { operation, constraint: constraint.unwrap_or("a constraint failed").to_owned() },
+            _ if state.starts_with("XX") => Self::Corrupt { operation, code: None },
+            _ => Self::query(operation, &format!("the statement failed (SQLSTATE {state})")),
+        }
+    }
+
+    /// Whether the same transaction may be run again at once: the server undid all of it.
+    pub(crate) fn is_undone(&self) -> bool {
+        match self {
+            Self::Undone { .. } => true,
+            Self::Commit { because } => because.is_undone(),
+            _ => false,
+        }
+    }
+
+    /// Whether the connection is of no more use.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Self::Lost { .. } => true,
+            Self::Commit { because } => because.is_lost(),
+            _ => false,
         }
     }
 
@@ -239,6 +311,21 @@ mod tests {
         assert_eq!(lost(StoreError::Panicked), Remedy::Retry);
         assert_eq!(lost(StoreError::Full { operation: "settle" }), Remedy::Retry);
         assert_eq!(lost(StoreError::Corrupt { operation: "settle", code: Some(11) }), Remedy::Stop);
+    }
+
+    #[test]
+    fn the_states_of_postgresql_become_what_the_caller_can_do() {
+        let remedy = |state| StoreError::from_state("settle", state, None).remedy();
+        assert_eq!(remedy("40P01"), Remedy::Retry, "a deadlock");
+        assert_eq!(remedy("53100"), Remedy::Retry, "the disk is full");
+        assert_eq!(remedy("57P01"), Remedy::InDoubt, "the server stops");
+        assert_eq!(remedy("08006"), Remedy::InDoubt, "the connection failed");
+        assert_eq!(remedy("23505"), Remedy::Stop, "unique");
+        assert_eq!(remedy("42P01"), Remedy::Stop, "no such table");
+        let commit = |because| StoreError::Commit { because: Box::new(because) };
+        assert!(commit(StoreError::from_state("commit", "40001", None)).is_undone());
+        assert_eq!(commit(StoreError::Lost { operation: "commit" }).remedy(), Remedy::InDoubt);
+        assert!(commit(StoreError::Lost { operation: "commit" }).is_lost());
     }
 
     #[test]

@@ -51,6 +51,38 @@ pub const WAL_FILE_BYTES_MAX: u32 = 64 * 1_024 * 1_024;
 /// Prepared statements that a connection keeps; the writer runs those of ledger, book and review.
 pub const STATEMENT_CACHE: usize = 256;
 
+/// Connections of one process to PostgreSQL, unless the options say otherwise. Ten processes stay below the server's default of 100.
+pub const CONNECTIONS_DEFAULT: u32 = 8;
+
+/// How long the first connection may take.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a caller waits for a connection of the pool, a new one included.
+pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a statement may run at the server: the longest are a day's figures over millions of rows.
+pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long a statement may wait for a lock at the server. Transactions last milliseconds; a longer wait is somebody's shell.
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the server lets a transaction idle before it ends the session: a frozen process must not hold rows.
+pub const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a whole transaction may take as its caller sees it: the server's own bounds don't help where the network swallows the answer.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often a transaction is run again that the server undid because of another one.
+pub const UNDONE_TRIES_MAX: u32 = 5;
+
+/// How long a migration waits for another process that migrates.
+pub const MIGRATE_WAIT: Duration = Duration::from_secs(60);
+
+/// The oldest PostgreSQL that is accepted, as `server_version_num`. Tried: 15.
+pub const POSTGRES_VERSION_MIN: i32 = 140_000;
+
+const _: () = assert!(LOCK_TIMEOUT.as_secs() <= STATEMENT_TIMEOUT.as_secs(), "a wait for a lock is named as such");
+const _: () = assert!(STATEMENT_TIMEOUT.as_secs() < ANSWER_TIMEOUT.as_secs(), "the server gives up first and says why");
 const _: () = assert!(BULK_ROWS_MAX <= BULK_WAITING_MAX, "a full bulk round must be able to wait");
 const _: () = assert!(LEDGER_ROUND_MAX <= LEDGER_WAITING_MAX && LEDGER_MERGED_MAX <= LEDGER_WAITING_MAX, "a full round must be able to wait");
 const _: () = assert!(WAL_CHECKPOINT_PAGES as u64 * 4_096 < WAL_FILE_BYTES_MAX as u64, "an ordinary log is not cut back at each checkpoint");

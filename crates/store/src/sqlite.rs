@@ -20,12 +20,11 @@ use sqlx::{SqliteConnection, SqlitePool};
 use tokio::sync::{oneshot, watch};
 
 pub use merger::Merger;
-pub use migrate::Migration;
 pub use queue::Queue;
 pub use request::{Atomicity, Durability};
 
-use crate::StoreError;
 use crate::limits::READERS_DEFAULT;
+use crate::{Migration, StoreError};
 use queue::{Queues, Unit};
 use request::One;
 use writer::Writer;
@@ -192,7 +191,8 @@ impl Sqlite {
         if !database.is_file() {
             return Err(StoreError::Open { path: database.to_owned(), reason: "there is no database".to_owned() });
         }
-        let connect = sqlx::sqlite::SqliteConnectOptions::new().filename(database).create_if_missing(false).busy_timeout(std::time::Duration::from_secs(10));
+        let connect =
+            sqlx::sqlite::SqliteConnectOptions::new().filename(database).create_if_missing(false).busy_timeout(std::time::Duration::from_secs(10));
         backup::write(&connect, to).await
     }
 

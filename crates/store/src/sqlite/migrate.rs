@@ -1,40 +1,10 @@
-//! Migrations: numbered texts of the crates that own tables, each applied once.
-
-use sha2::{Digest, Sha256};
+//! Migrations in SQLite: each is one request to the writer.
 
 use super::{Durability, Queue, Sqlite};
-use crate::StoreError;
+use crate::{Migration, StoreError};
 
 const RECORD: &str = include_str!("migration_record.sql");
 const FIND: &str = "SELECT sha256 FROM migrations WHERE name = ?1";
-
-/// One step of a schema, in SQL: `Migration { name: "book/0001_jobs", sql: include_str!("migrations/0001_jobs.sql") }`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Migration {
-    /// Unique over all crates, so it starts with its own crate's noun. Never reused.
-    pub name: &'static str,
-    /// Any statements that may stand in a transaction (no BEGIN, COMMIT, VACUUM). Never changed once released.
-    pub sql: &'static str,
-}
-
-impl Migration {
-    fn sha256(&self) -> Vec<u8> {
-        Sha256::digest(self.sql.as_bytes()).to_vec()
-    }
-
-    /// Whether it is applied, by the digest found under its name.
-    fn is_applied(&self, found: Option<&[u8]>) -> Result<bool, StoreError> {
-        match found {
-            None => Ok(false),
-            Some(sha256) if sha256 == self.sha256() => Ok(true),
-            Some(_) => Err(self.error("another text was applied under this name; was a released migration edited?")),
-        }
-    }
-
-    fn error(&self, reason: impl Into<String>) -> StoreError {
-        StoreError::Migrate { name: self.name.to_owned(), reason: reason.into() }
-    }
-}
 
 pub(super) async fn apply(store: &Sqlite, migrations: &[Migration]) -> Result<Vec<&'static str>, StoreError> {
     let mut applied = Vec::new();

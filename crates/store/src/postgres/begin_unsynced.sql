@@ -1,0 +1,1 @@
+BEGIN; SET LOCAL synchronous_commit = off

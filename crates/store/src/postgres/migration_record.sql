@@ -1,0 +1,1 @@
+INSERT INTO migrations (name, sha256) VALUES ($1, $2)
