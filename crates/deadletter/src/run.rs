@@ -1,6 +1,7 @@
 //! Two loops: the dead-letter queue's consumer, and the reader of the ledger's overdue `review` index.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use curfew_domain::transition::Index;
 use curfew_domain::{Record, Shard};
 use curfew_ledger::{Ledger, LedgerError};
 use curfew_review::Review;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::steps;
@@ -62,7 +65,7 @@ impl DeadLetter {
 
     /// Runs until `stop`. A dropped future leaves nothing half done that another consumer can't finish.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        tokio::join!(self.consume(&stop), self.read_index(&stop));
+        tokio::join!(kept("the consumer", &stop, || self.consume(&stop).boxed()), kept("the index reader", &stop, || self.read_index(&stop).boxed()));
     }
 
     async fn consume(&self, stop: &CancellationToken) {
@@ -105,11 +108,19 @@ impl DeadLetter {
     async fn message(&self, consumer: &dyn Consumer, delivery: &Delivery, stop: &CancellationToken) {
         let mut broken = 0;
         let answered = loop {
-            let Err(error) = steps::handle(&self.ports, delivery).await else { break consumer.ack(delivery.id).await };
-            tracing::warn!(role = "deadletter", error_class = "store", "a dead letter waits: {error}");
-            broken += u32::from(!passes(&error));
+            match AssertUnwindSafe(steps::handle(&self.ports, delivery)).catch_unwind().await {
+                Ok(Ok(())) => break consumer.ack(delivery.id).await,
+                Ok(Err(error)) => {
+                    tracing::warn!(role = "deadletter", error_class = "store", "a dead letter waits: {error}");
+                    broken += u32::from(!passes(&error));
+                }
+                Err(_panic) => {
+                    tracing::error!(role = "deadletter", "the handling of a dead letter panicked");
+                    broken += 1;
+                }
+            }
             if broken >= BROKEN_TRIES_MAX {
-                tracing::error!(role = "deadletter", "a message that can't be handled is parked: {error}");
+                tracing::error!(role = "deadletter", "a message that can't be handled is parked");
                 break consumer.reject(delivery.id).await;
             }
             rest(AGAIN, stop).await;
@@ -146,7 +157,7 @@ impl DeadLetter {
             let records: Vec<Record> =
                 self.ports.ledger.overdue(agenda.shard, Index::Review, now, STORIES_MAX).await?.into_iter().map(|t| t.record).collect();
             let full = records.len() == STORIES_MAX;
-            let closed = curfew_courier::record_dead_letters(&*self.ports.ledger, &*self.ports.review, records, &self.ports.owners, now).await?;
+            let closed = steps::record_all(&self.ports, records, now).await?;
             if closed.kept > 0 {
                 tracing::error!(role = "deadletter", error_class = "book", "{} dead letters can't be recorded; they stay in the ledger", closed.kept);
             }
@@ -169,5 +180,16 @@ async fn rest(time: Duration, stop: &CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
         () = tokio::time::sleep(time) => {}
+    }
+}
+
+/// Runs a loop until it ends by itself. A panic means that we are wrong: said aloud, and the loop begins anew, for nobody else does its work.
+async fn kept<'a>(what: &'static str, stop: &CancellationToken, work: impl Fn() -> BoxFuture<'a, ()>) {
+    while AssertUnwindSafe(work()).catch_unwind().await.is_err() {
+        tracing::error!(role = "deadletter", "{what} panicked and begins anew");
+        if stop.is_cancelled() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

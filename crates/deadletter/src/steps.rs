@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use curfew_book::BookState;
 use curfew_broker::Delivery;
-use curfew_courier::CourierError;
+use curfew_courier::{Closed, CourierError};
 use curfew_domain::form::FormError;
 use curfew_domain::transition::{Event, transition};
 use curfew_domain::wake_up::WakeUp;
@@ -34,12 +34,27 @@ pub(crate) async fn handle(ports: &Ports, delivery: &Delivery) -> Result<(), Cou
     };
     match record.state {
         _ if record.closed => Ok(()),
-        State::DeadLetter => curfew_courier::record_dead_letters(&*ports.ledger, &*ports.review, vec![record], &ports.owners, now).await.map(drop),
+        State::DeadLetter => record_all(ports, vec![record], now).await.map(drop),
         State::Scheduled | State::Queued | State::Claimed if delivery.gave_up && record.generation == wake.generation => {
             strike(ports, &record, now).await
         }
         State::Scheduled | State::Queued | State::Claimed | State::Handoff | State::Sent | State::Cancelled | State::Suppressed => Ok(()),
     }
+}
+
+/// Records dead letters and counts them as ended.
+pub(crate) async fn record_all(ports: &Ports, records: Vec<Record>, now: Moment) -> Result<Closed, CourierError> {
+    let ended: Vec<(Reason, bool)> = records.iter().map(|r| (r.reason.unwrap_or(Reason::ReconciliationRequired), r.generation > 1)).collect();
+    let closed = curfew_courier::record_dead_letters(&*ports.ledger, &*ports.review, records, &ports.owners, now).await?;
+    // Of two that record the same, one closes it: that one counts.
+    for (reason, replayed) in ended.into_iter().take(closed.closed) {
+        metrics::job_settled(State::DeadLetter.word(), reason);
+        metrics::deadline_outcome(false);
+        if replayed {
+            metrics::replay(metrics::ReplayResult::DeadLetter);
+        }
+    }
+    Ok(closed)
 }
 
 /// Bytes that nobody can read: kept sealed, with a fingerprint so that a repetition makes no second item.

@@ -1,6 +1,7 @@
 //! The scheduler's loops: one for staging, one for each shard's lines and timers, one for settling, one for housekeeping.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +11,8 @@ use curfew_domain::Shard;
 use curfew_domain::State;
 use curfew_domain::transition::Counter;
 use curfew_telemetry::metrics;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -64,7 +67,12 @@ impl Scheduler {
 
     /// Runs until `stop`; then finishes the round in hand. A dropped future leaves nothing half done that another scheduler can't finish.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
-        tokio::join!(self.stage_loop(&stop), self.tick_loop(&stop), self.settle_loop(&stop), self.now_and_then(&stop));
+        tokio::join!(
+            kept("stage", &stop, || self.stage_loop(&stop).boxed()),
+            kept("tick", &stop, || self.tick_loop(&stop).boxed()),
+            kept("settle", &stop, || self.settle_loop(&stop).boxed()),
+            kept("now and then", &stop, || self.now_and_then(&stop).boxed()),
+        );
     }
 
     async fn stage_loop(&self, stop: &CancellationToken) {
@@ -273,4 +281,15 @@ impl Chore {
 async fn failed(what: &'static str, error: &CourierError) {
     tracing::warn!(role = "scheduler", error_class = "store", "{what}: {error}");
     tokio::time::sleep(Duration::from_millis(200)).await;
+}
+
+/// Runs a loop until it ends by itself. A panic means that we are wrong: said aloud, and the loop begins anew, for nobody else does its work.
+async fn kept<'a>(what: &'static str, stop: &CancellationToken, work: impl Fn() -> BoxFuture<'a, ()>) {
+    while AssertUnwindSafe(work()).catch_unwind().await.is_err() {
+        tracing::error!(role = "scheduler", "{what} panicked and begins anew");
+        if stop.is_cancelled() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }

@@ -92,8 +92,12 @@ impl Worker {
         let deliveries = TaskTracker::new();
         let helpers = CancellationToken::new();
         let side = tokio::spawn(watch::beside(Arc::clone(&self), helpers.clone()));
-        let consumers: Vec<_> =
-            self.settings.shards.iter().map(|shard| tokio::spawn(Arc::clone(&self).consume(*shard, stop.clone(), deliveries.clone()))).collect();
+        let consumers: Vec<_> = self
+            .settings
+            .shards
+            .iter()
+            .map(|shard| tokio::spawn(Arc::clone(&self).consume_always(*shard, stop.clone(), deliveries.clone())))
+            .collect();
         stop.cancelled().await;
         self.give_back.cancel();
         for consumer in consumers {
@@ -108,6 +112,14 @@ impl Worker {
         let _ended = side.await;
         for lane in self.ports.lanes.values() {
             lane.transport.close().await;
+        }
+    }
+
+    /// A consumer that panics is opened again: nobody else takes its shard.
+    async fn consume_always(self: Arc<Self>, shard: Shard, stop: CancellationToken, deliveries: TaskTracker) {
+        while tokio::spawn(Arc::clone(&self).consume(shard, stop.clone(), deliveries.clone())).await.is_err() && !stop.is_cancelled() {
+            tracing::error!(shard = %shard, "a consumer panicked and begins anew");
+            tokio::time::sleep(CONSUME_AGAIN).await;
         }
     }
 

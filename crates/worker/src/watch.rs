@@ -26,12 +26,24 @@ const OWED_EVERY: Duration = Duration::from_secs(5);
 /// Runs all of it until `stop`.
 pub(crate) async fn beside(worker: Arc<Worker>, stop: CancellationToken) {
     let mut all = JoinSet::new();
-    all.spawn(keep_time(Arc::clone(&worker)));
-    all.spawn(report_owed(Arc::clone(&worker)));
-    for lane in worker.ports.lanes.values() {
-        all.spawn(watch(Arc::clone(&worker), Arc::clone(lane)));
+    loop {
+        if all.is_empty() {
+            all.spawn(keep_time(Arc::clone(&worker)));
+            all.spawn(report_owed(Arc::clone(&worker)));
+            for lane in worker.ports.lanes.values() {
+                all.spawn(watch(Arc::clone(&worker), Arc::clone(lane)));
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => break,
+            _panicked = all.join_next() => {
+                // None of them ends by itself; all begin anew.
+                tracing::error!("what a worker does beside its deliveries panicked and begins anew");
+                all.shutdown().await;
+                tokio::time::sleep(CLOCK_EVERY).await;
+            }
+        }
     }
-    stop.cancelled().await;
     all.shutdown().await;
 }
 

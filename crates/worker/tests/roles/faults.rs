@@ -134,6 +134,8 @@ struct Forgetful {
     written: bool,
     left: AtomicU32,
     happened: Arc<AtomicBool>,
+    /// Rounds of swaps (the scheduler's and the dead-letter consumer's) that panic.
+    breaks: AtomicU32,
 }
 
 impl Forgetful {
@@ -154,7 +156,10 @@ async fn forgetful(server: &MailServer, which: fn(&Swap) -> bool, written: bool)
     let happened = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&happened);
     let plan = Plan::new(vec![lane("smtp", server, 1)]);
-    let house = House::over(plan, |ledger| Arc::new(Forgetful { ledger, which, written, left: AtomicU32::new(1), happened: seen })).await;
+    let house = House::over(plan, |ledger| {
+        Arc::new(Forgetful { ledger, which, written, left: AtomicU32::new(1), happened: seen, breaks: AtomicU32::new(0) })
+    })
+    .await;
     let key = house.submit_one(&house.mail("acme", 1)).await;
     (house, key, happened)
 }
@@ -206,12 +211,37 @@ async fn a_renewal_whose_answer_is_lost_hides_no_outcome() {
     assert_eq!((record.state, record.attempts, record.reason), (State::Scheduled, 0, Some(Reason::GivenBack)), "the drain gave it back");
 }
 
+/// A role whose loop panicked did nothing ever after, and nobody noticed.
+#[tokio::test]
+async fn a_scheduler_and_a_dead_letter_consumer_that_panic_begin_anew() {
+    let server =
+        MailServer::start(Config::scripted(curfew_testkit::mail_server::scripts::refuse_recipient("r2@acme.example", "550 5.1.1 No such user")))
+            .await;
+    let seen = Arc::new(AtomicBool::new(false));
+    let plan = Plan::new(vec![lane("smtp", &server, 1)]);
+    let house = House::over(plan, |ledger| {
+        let (left, breaks) = (AtomicU32::new(0), AtomicU32::new(8));
+        Arc::new(Forgetful { ledger, which: |_| false, written: false, left, happened: seen, breaks })
+    })
+    .await;
+    let _roles = house.all().await;
+    let keys = house.submit(&[house.mail("acme", 1), house.mail("acme", 2)]).await;
+    house.until(&keys[0], &["sent"]).await;
+    house.item(&keys[1], Reason::PermanentFailure).await;
+    assert_eq!(server.accepted_count(), 1);
+}
+
 macro_rules! passes_on {
     ($($name:ident($($arg:ident: $type:ty),*) -> $out:ty;)+) => {
         #[async_trait]
         impl Ledger for Forgetful {
             async fn swap(&self, swap: Swap) -> Result<Swapped, LedgerError> {
                 self.swapped(swap).await
+            }
+            async fn swap_all(&self, swaps: Vec<Swap>) -> Result<Vec<Swapped>, LedgerError> {
+                let breaks = !swaps.is_empty() && self.breaks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
+                assert!(!breaks, "a round breaks, as this test wants it to");
+                self.ledger.swap_all(swaps).await
             }
             fn leases_die_with_process(&self) -> bool {
                 self.ledger.leases_die_with_process()
@@ -226,7 +256,6 @@ macro_rules! passes_on {
 passes_on! {
     now() -> Moment;
     create(creates: Vec<Create>) -> Vec<Created>;
-    swap_all(swaps: Vec<Swap>) -> Vec<Swapped>;
     get(key: &Key) -> Option<Entry>;
     records(keys: &[Key]) -> Vec<Option<Record>>;
     overdue(shard: Shard, index: Index, now: Moment, limit: usize) -> Vec<TimerEntry>;
