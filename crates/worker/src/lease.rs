@@ -126,7 +126,9 @@ impl Leased {
                 Err(_unanswered) => return None,
             }
         }
+        // Lost before its time, perhaps: the last look must not count on the rest.
         self.lost = true;
+        self.good_until.set(Instant::now());
         None
     }
 

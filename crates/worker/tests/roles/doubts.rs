@@ -8,7 +8,9 @@ use curfew_review::{ItemStatus, Replay, Review};
 use curfew_testkit::mail_server::scripts::{by_recipient, first_times_at, refuse_recipient};
 use curfew_testkit::mail_server::{Action, Config, Stage, scripts};
 use curfew_testkit::{MailServer, eventually};
+use curfew_worker::pause::Point;
 
+use crate::faults::Stops;
 use crate::house::{House, PATIENCE, Plan, lane};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -54,18 +56,25 @@ async fn a_reply_that_comes_after_the_lease_settles_the_job_and_its_review_item(
 }
 
 #[tokio::test]
-async fn a_refusal_that_comes_after_the_lease_ends_the_doubt_and_the_dead_letter_stays() {
+async fn a_proof_that_nothing_was_handed_over_ends_the_doubt_and_the_dead_letter_stays() {
     let server = MailServer::start(Config::default()).await;
-    server.set_script(scripts::first_times_at(Stage::Dot, 1, Action::Silence));
-    let house = House::new(Plan::new(vec![lane("smtp", &server, 2)])).await;
+    let stops = Stops::at(Point::LastLook);
+    let house = House::new(Plan { pauses: stops.clone(), ..Plan::new(vec![lane("smtp", &server, 2)]) }).await;
     let _roles = house.all().await;
     let key = house.submit_one(&house.mail("acme", 1)).await;
-    server.held(Stage::Dot).await;
+    stops.reached().await;
     house.advance(Duration::from_secs(11));
     let item = house.item(&key, Reason::ReconciliationRequired).await;
     assert!(item.in_doubt);
-    // What is held goes on as a correct server: accepted after all, and once.
-    server.release();
+    // A last look that gives no answer is a stop: the late verdict says so.
+    let ended = eventually(PATIENCE, "its doubt ends", || async {
+        let item = house.review.show(item.id).await.expect("review answers").expect("it stays on record");
+        (!item.in_doubt).then_some(item)
+    })
+    .await;
+    assert_eq!((ended.status, server.accepted_count()), (ItemStatus::Open, 0));
+    stops.let_go();
+    house.review.replay(replay(&house, item.id, false)).await.expect("no doubt, no risk, no rest");
     house.until(&key, &["sent"]).await;
     assert_eq!(server.accepted_count(), 1);
 }
