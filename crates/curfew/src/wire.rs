@@ -180,7 +180,8 @@ fn rulebook(config: &Config, lanes: &BTreeMap<String, Arc<Lane>>) -> Rulebook {
         let attempt_max = lanes.get(name).map_or(Duration::from_secs(1800), |lane| lane.transport.attempt_max());
         (name.clone(), TransportRules { idempotency_window, attempt_max })
     });
-    Rulebook::new(config.policies.clone(), transports.collect())
+    let owners = config.review.owners.iter().map(|(reason, owner)| (reason.word().to_owned(), owner.clone())).collect();
+    Rulebook::new(config.policies.clone(), transports.collect()).owned_by(owners)
 }
 
 fn lanes(config: &Config, data: &Path) -> Result<BTreeMap<String, Arc<Lane>>, WireError> {
