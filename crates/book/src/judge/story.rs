@@ -37,6 +37,9 @@ pub struct Telling {
 pub fn tell(row: &mut Row, story: &Story) -> Telling {
     let record = &story.record;
     let heard = (record.generation, record.incarnation, record.version);
+    if heard == row.seen && book_state(record.state) == Some(row.state) {
+        return told_again(row, story);
+    }
     let unchanged = Telling { told: if heard == row.seen { Told::Written } else { Told::Older }, changed: false, item: ItemFate::Keep };
     let newer = heard > row.seen;
     let withdraws = record.state == State::Sent && record.generation < row.generation && row.state == BookState::Planned;
@@ -66,6 +69,14 @@ pub fn tell(row: &mut Row, story: &Story) -> Telling {
         BookState::Planned | BookState::Staged => ItemFate::Keep,
     };
     Telling { told: Told::Written, changed: true, item }
+}
+
+/// The version that the row knows: a verb's end tells state and reason without the story, so what the story adds is kept.
+fn told_again(row: &mut Row, story: &Story) -> Telling {
+    let history = merged(&row.history, &story.history);
+    let changed = history != row.history;
+    row.history = history;
+    Telling { told: Told::Written, changed, item: ItemFate::Keep }
 }
 
 /// A live record tells the book nothing.
