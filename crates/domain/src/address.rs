@@ -175,9 +175,15 @@ impl Address {
         format!("{}@{}", self.local, self.domain_ascii)
     }
 
-    /// The form that references are computed from: quotes only where they are needed (RFC 5321, 4.1.2), the domain in lower case.
+    /// One spelling for each mailbox: quotes only where they are needed (RFC 5321, 4.1.2), the domain in lower case.
     pub fn normal(&self) -> String {
         format!("{}@{}", local_part::normal(&self.local), self.domain_ascii.to_ascii_lowercase())
+    }
+
+    /// As `normal`, the local part in lower case too: what references and suppressions are computed from. No mail system in use tells
+    /// `Bob@` from `bob@`, and a recipient who asked for silence must get it however a file spells the address.
+    pub fn folded(&self) -> String {
+        self.normal().to_lowercase()
     }
 
     /// For lists and logs: the first character of the local part and the top label, never more; of a one-character local part nothing.

@@ -52,7 +52,7 @@ pub(super) fn seal(door: &Door, job: Judged, id: JobId, now: Moment) -> Job {
     Job {
         id,
         shard: Shard::of_tenant(&job.tenant, door.shards),
-        recipient_ref: keyring.recipient_ref(&job.address.normal()),
+        recipient_ref: keyring.recipient_ref(&job.address.folded()),
         recipient_masked: job.address.masked(),
         letter: seal_letter(keyring, id, &job.letter),
         content_revision: 1,

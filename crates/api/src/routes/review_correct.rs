@@ -87,7 +87,7 @@ fn correct_to(api: &Api, letter: &mut Letter, to: Value) -> Result<(RecipientRef
     };
     let checked = address::check(&given).map_err(|e| vec![FieldError::new("to.address", e.to_string())])?;
     letter.to_address = given;
-    Ok((api.door.keyring.recipient_ref(&checked.normal()), checked.masked()))
+    Ok((api.door.keyring.recipient_ref(&checked.folded()), checked.masked()))
 }
 
 fn correct_params(api: &Api, letter: &mut Letter, params: Map<String, Value>) -> Result<(), FieldError> {

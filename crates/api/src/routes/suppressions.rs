@@ -87,7 +87,7 @@ pub(crate) async fn add_suppression(
     f.done()?;
     let checked = checked.map_err(|e| Problem::field("address", e.to_string()))?;
     let since = api.ledger.now().await?;
-    let recipient_ref = api.door.keyring.recipient_ref(&checked.normal());
+    let recipient_ref = api.door.keyring.recipient_ref(&checked.folded());
     let row = SuppressionRow { tenant, recipient_ref, recipient_masked: checked.masked(), reason, actor: who.0.0.clone(), since };
     let new = api.book.suppress_recipient(row.clone()).await?;
     copy_to_ledger(&api).await?;
@@ -101,7 +101,7 @@ pub(crate) async fn remove_suppression(State(api): State<Arc<Api>>, who: Who, Se
     let (given, reference) = (f.text("address"), f.text("recipient_ref"));
     let (tenant, reason) = (tenant(&mut f), f.words_if_given("reason").unwrap_or_default());
     let recipient = match (given, reference) {
-        (Some(given), None) => address::check(&given).map(|a| api.door.keyring.recipient_ref(&a.normal())).map_err(|e| e.to_string()),
+        (Some(given), None) => address::check(&given).map(|a| api.door.keyring.recipient_ref(&a.folded())).map_err(|e| e.to_string()),
         (None, Some(reference)) => Ok(RecipientRef(reference)),
         (None, None) | (Some(_), Some(_)) => Err("give the address, or the recipient_ref".to_owned()),
     };
