@@ -34,6 +34,6 @@ pub use door::{Door, Known, LineError, Summary, TenantDefaults};
 pub use openapi::document;
 pub use problem::{FieldError, Problem};
 pub use routes::router;
-pub use serve::serve;
+pub use serve::{Probes, serve, serve_probes};
 pub use signature::sign;
 pub use view::{ItemBody, JobBody};

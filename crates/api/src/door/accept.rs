@@ -1,8 +1,8 @@
 //! From the door into the book, and what the submitter is told.
 
-use curfew_book::{Accepted, Book, Door as DoorLog, Row};
+use curfew_book::{Accepted, Book, BookState, Door as DoorLog, Row};
 use curfew_domain::job::Job;
-use curfew_domain::{JobId, Moment};
+use curfew_domain::{JobId, Moment, Reason};
 use curfew_telemetry::metrics;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -60,8 +60,8 @@ pub async fn accept_one(book: &dyn Book, job: Job, actor: &str, at: Moment) -> R
     let (id, purpose) = (job.id, job.purpose.clone());
     let answer = book.accept(vec![job], &DoorLog { at, actor: actor.to_owned() }).await?.pop();
     match answer.expect("the book answers each job") {
-        Accepted::New(_) => {
-            metrics::job_accepted(&purpose);
+        Accepted::New(state) => {
+            accepted(&purpose, state);
             let row = book.by_id(id).await?.ok_or_else(|| Problem::unavailable("the job is accepted, but can't be read"))?;
             Ok(Answer::New(Box::new(row)))
         }
@@ -70,6 +70,14 @@ pub async fn accept_one(book: &dyn Book, job: Job, actor: &str, at: Moment) -> R
             Ok(Answer::Duplicate(row))
         }
         Accepted::Conflict(id, fields) => Err(Problem::other_content(id.to_string(), fields)),
+    }
+}
+
+/// Counts a new job; one to a recipient on a list has ended at the door.
+fn accepted(purpose: &str, state: BookState) {
+    metrics::job_accepted(purpose);
+    if state == BookState::Suppressed {
+        metrics::job_settled(state.word(), Reason::SuppressionList);
     }
 }
 
@@ -103,9 +111,9 @@ pub(super) async fn accept_batch(
     let answers = if jobs.is_empty() { Vec::new() } else { book.accept(jobs, door).await? };
     for ((line, purpose), answer) in lines.into_iter().zip(&purposes).zip(answers) {
         match answer {
-            Accepted::New(_) => {
+            Accepted::New(state) => {
                 sum.accepted += 1;
-                metrics::job_accepted(purpose);
+                accepted(purpose, state);
             }
             Accepted::Duplicate(_) => {
                 sum.duplicates += 1;
@@ -141,8 +149,33 @@ fn conflict(line: u64, id: JobId, fields: &[String]) -> LineError {
     }
 }
 
-/// The first fault of a line: one refused line is one entry.
+/// Fields that an entry names besides its first.
+const ALSO_MAX: usize = 8;
+
+/// One refused line is one entry: its first fault, and the fields of the others, so that a line is mended in one go.
 pub(super) fn rejected(line: u64, faults: Vec<FieldError>) -> LineError {
-    let first = faults.into_iter().next().unwrap_or_else(|| FieldError::new("line", "is refused"));
-    LineError { line, field: first.field, error: first.error }
+    let mut faults = faults.into_iter();
+    let first = faults.next().unwrap_or_else(|| FieldError::new("line", "is refused"));
+    let others: Vec<String> = faults.map(|f| f.field).collect();
+    let mut error = first.error;
+    if !others.is_empty() {
+        let more = if others.len() > ALSO_MAX { ", …" } else { "" };
+        error.push_str(&format!("; also at fault: {}{more}", others[..others.len().min(ALSO_MAX)].join(", ")));
+    }
+    LineError { line, field: first.field, error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_line_is_one_entry_that_names_every_field_at_fault() {
+        let fault = |field: &str| FieldError::new(field, "is required");
+        let entry = rejected(7, vec![fault("tenant"), fault("to.address"), fault("deadline_at")]);
+        assert_eq!((entry.line, entry.field.as_str(), entry.error.as_str()), (7, "tenant", "is required; also at fault: to.address, deadline_at"));
+        assert_eq!(rejected(1, vec![fault("tenant")]).error, "is required");
+        let many = rejected(1, (0..20).map(|n| fault(&format!("labels.{n}"))).collect()).error;
+        assert!(many.ends_with("labels.8, …") && !many.contains("labels.9"), "{many}");
+    }
 }

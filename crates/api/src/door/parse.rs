@@ -42,12 +42,14 @@ pub(super) struct SubmittedAttachment {
 
 pub(super) fn submitted(value: Value) -> Result<Submitted, Vec<FieldError>> {
     let mut f = Fields::of("", value).map_err(|e| vec![e])?;
+    // In the contract's order, so that the first fault is the first field.
+    let [tenant, purpose, subject_ref, business_date] = ["tenant", "purpose", "subject_ref", "business_date"].map(|name| f.required(name));
     let (to_address, to_name) = recipient(&mut f);
     let job = Submitted {
-        tenant: f.required("tenant"),
-        purpose: f.required("purpose"),
-        subject_ref: f.required("subject_ref"),
-        business_date: f.required("business_date"),
+        tenant,
+        purpose,
+        subject_ref,
+        business_date,
         key: f.text("key"),
         to_address,
         to_name,

@@ -20,7 +20,11 @@ pub(crate) async fn health() -> &'static str {
 /// The process can serve: its stores answer and its roles run.
 #[utoipa::path(get, path = "/readyz", tag = "probes", responses((status = 200, body = Ready), (status = 503, body = Ready)))]
 pub(crate) async fn ready(State(api): State<Arc<Api>>) -> Response {
-    let ready = (api.readiness)();
+    readiness((api.readiness)())
+}
+
+/// 200 where it can serve, else 503; the same body either way.
+pub(crate) fn readiness(ready: Ready) -> Response {
     let status = if ready.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = (status, Json(ready)).into_response();
     response.extensions_mut().insert(OwnForm);
@@ -30,7 +34,11 @@ pub(crate) async fn ready(State(api): State<Arc<Api>>) -> Response {
 /// Prometheus text.
 #[utoipa::path(get, path = "/metrics", tag = "probes", responses((status = 200, body = String)))]
 pub(crate) async fn show_metrics(State(api): State<Arc<Api>>) -> Response {
-    let text = (api.exposition)();
+    exposed((api.exposition)())
+}
+
+/// The metrics' text under its media type.
+pub(crate) fn exposed(text: String) -> Response {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 

@@ -13,7 +13,8 @@ use curfew_courier::{VerbOutcome, carry_out};
 use curfew_domain::limits::BOOK_ALONE_MARGIN;
 use curfew_domain::sealed::RecipientRef;
 use curfew_domain::verb::Verb;
-use curfew_domain::{Moment, address};
+use curfew_domain::{Moment, Reason, address};
+use curfew_telemetry::metrics;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -168,7 +169,7 @@ fn recipient(api: &Api, f: &mut Fields) -> Option<RecipientRef> {
         return Some(RecipientRef(text.to_ascii_lowercase()));
     }
     match address::check(&text) {
-        Ok(address) => Some(api.door.keyring.recipient_ref(&address.normal())),
+        Ok(address) => Some(api.door.keyring.recipient_ref(&address.folded())),
         Err(e) => {
             f.fault("recipient", e.to_string());
             None
@@ -294,7 +295,13 @@ async fn verb(
     let done = carry_out(api.ledger.as_ref(), api.book.as_ref(), api.review.as_ref(), &api.rulebook, request).await?;
     (api.on_accepted)();
     match done {
-        VerbOutcome::Applied(row) => body(api, &row, at).await.map(Json),
+        VerbOutcome::Applied(row) => {
+            // What the book ended alone reaches no scheduler that would count it.
+            if !row.ever_staged && matches!(row.state, BookState::Cancelled | BookState::Suppressed) {
+                metrics::job_settled(row.state.word(), row.reason.unwrap_or(Reason::Operator));
+            }
+            body(api, &row, at).await.map(Json)
+        }
         VerbOutcome::Refused(state) => Err(Problem::conflict(format!("refused in the state {state}"))),
         VerbOutcome::NotFound => Err(Problem::not_found("there is no such job")),
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use curfew_telemetry::metrics;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -63,7 +64,11 @@ pub(crate) async fn resolve_item(State(api): State<Arc<Api>>, who: Who, Path(id)
     let (reason, receipt) = (f.words("reason"), f.words_if_given("receipt"));
     f.done()?;
     let now = api.ledger.now().await?;
-    Ok(Json(ItemBody::of(&api.review.resolve(item_id(&id)?, receipt.as_deref(), &who.0.0, &reason, now).await?)))
+    let item = api.review.resolve(item_id(&id)?, receipt.as_deref(), &who.0.0, &reason, now).await?;
+    if receipt.is_some() {
+        metrics::in_doubt_resolved(metrics::ResolvedBy::Operator);
+    }
+    Ok(Json(ItemBody::of(&item)))
 }
 
 /// Whose work it becomes.

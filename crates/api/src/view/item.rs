@@ -2,7 +2,7 @@
 
 use curfew_domain::history::cut;
 use curfew_domain::limits::DIAGNOSTIC_BYTES_MAX;
-use curfew_review::Item;
+use curfew_review::{Item, ItemStatus};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -48,7 +48,7 @@ pub struct ItemBody {
     pub number: u32,
     /// The item whose replay ended here.
     pub replay_of: Option<String>,
-    /// Nobody can say what became of a handoff.
+    /// Nobody can say what became of a handoff, and the item isn't closed.
     pub in_doubt: bool,
     /// When it was recorded.
     pub created_at: String,
@@ -93,7 +93,7 @@ impl ItemBody {
             status: item.status.word().to_owned(),
             number: item.number,
             replay_of: item.replay_of.map(|id| id.to_string()),
-            in_doubt: item.in_doubt,
+            in_doubt: item.in_doubt && !matches!(item.status, ItemStatus::Resolved | ItemStatus::Withdrawn),
             created_at: item.created_at.rfc3339(),
             notes: item.notes.iter().map(|(at, actor, text)| NoteBody { at: at.rfc3339(), actor: actor.clone(), text: text.clone() }).collect(),
             history: item.history.iter().map(HistoryBody::of).collect(),

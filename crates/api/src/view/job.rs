@@ -7,7 +7,7 @@ use curfew_book::{BookState, Row};
 use curfew_courier::{Rulebook, first_version, in_force};
 use curfew_domain::explain::{explain, explain_planned};
 use curfew_domain::history::HistoryEntry;
-use curfew_domain::outcome::Receipt;
+use curfew_domain::outcome::{OutcomeClass, Receipt};
 use curfew_domain::record::WaitingFor;
 use curfew_domain::{Moment, Record, State};
 use curfew_ledger::{Hold, Holds};
@@ -82,8 +82,8 @@ pub struct JobBody {
 pub struct ReceiptBody {
     /// When the reply was read.
     pub at: String,
-    /// The reply code; 0 for a capture or a word.
-    pub code: u16,
+    /// The reply code; null for a capture, an event or an operator's word.
+    pub code: Option<u16>,
     /// The reply's text.
     pub text: String,
     /// The server's own id for the message.
@@ -141,7 +141,9 @@ impl JobBody {
         } else {
             explain(&told, policy.retries().checked_add(1), around.now)
         };
-        let last = shown.last.as_ref();
+        let (last, receipt) = (shown.last.as_ref(), shown.receipt.as_ref());
+        // The failure before an acceptance stands in the history; what was last heard is the acceptance.
+        let accepted = receipt.filter(|_| shown.state == State::Sent);
         Self {
             key: job.key.to_string(),
             id: job.id.to_string(),
@@ -157,17 +159,17 @@ impl JobBody {
             attempts: shown.attempts,
             replays: row.replays,
             generation: shown.generation,
-            last_outcome: last.map(|l| l.class.word().to_owned()),
-            last_attempt_at: last.map(|l| l.at.rfc3339()),
+            last_outcome: accepted.map(|_| OutcomeClass::Accepted).or_else(|| last.map(|l| l.class)).map(|c| c.word().to_owned()),
+            last_attempt_at: accepted.map(|r| r.at).or_else(|| last.map(|l| l.at)).map(|at| at.rfc3339()),
             reason: shown.reason.map(|r| r.word().to_owned()),
-            diagnostic: last.map(|l| hide_addresses(&l.diagnostic)).filter(|d| !d.is_empty()),
+            diagnostic: last.filter(|_| accepted.is_none()).map(|l| hide_addresses(&l.diagnostic)).filter(|d| !d.is_empty()),
             in_doubt: !shown.open_tokens().is_empty() && shown.state != State::Sent,
             content_revision: job.content_revision,
             transport: job.transport.clone(),
             policy: job.policy.clone(),
             recipient_ref: job.recipient_ref.0.clone(),
             recipient_masked: job.recipient_masked.clone(),
-            receipt: shown.receipt.as_ref().map(ReceiptBody::of),
+            receipt: receipt.map(ReceiptBody::of),
             explanation,
             labels: job.labels.clone(),
             history: history.iter().map(HistoryBody::of).collect(),
@@ -179,7 +181,11 @@ impl JobBody {
 pub(super) fn owned_by_ledger(row: &Row, record: &Record) -> bool {
     match row.state {
         BookState::Staged | BookState::Planned => record.id == row.job.id && record.generation == row.generation,
-        BookState::Sent | BookState::DeadLetter | BookState::Cancelled | BookState::Suppressed => false,
+        // The ledger took an acceptance for a dead letter that is recorded; the book hears of it at the next settle.
+        BookState::DeadLetter | BookState::Cancelled | BookState::Suppressed => {
+            record.state == State::Sent && record.id == row.job.id && record.generation == row.generation
+        }
+        BookState::Sent => false,
     }
 }
 
@@ -203,6 +209,10 @@ fn as_record(row: &Row, tombstone: Option<&Record>, around: &Around<'_>) -> Reco
         record.lease_until = tombstone.filter(|t| t.id == row.job.id && t.generation == row.generation).and_then(|t| t.lease_until);
     }
     record.last.clone_from(&row.last);
+    // The row keeps the token whose acceptance ended the job. Without a replay there is no other that could still be in doubt.
+    if record.state == State::Sent && row.replays == 0 {
+        record.doubts.clear();
+    }
     record
 }
 
@@ -241,7 +251,12 @@ fn waiting(record: &Record, planned: bool, around: &Around<'_>) -> Option<Waitin
 
 impl ReceiptBody {
     fn of(receipt: &Receipt) -> Self {
-        Self { at: receipt.at.rfc3339(), code: receipt.code, text: hide_addresses(&receipt.text), queue_id: receipt.queue_id.clone() }
+        Self {
+            at: receipt.at.rfc3339(),
+            code: Some(receipt.code).filter(|code| *code > 0),
+            text: hide_addresses(&receipt.text),
+            queue_id: receipt.queue_id.clone(),
+        }
     }
 }
 

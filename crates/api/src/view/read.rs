@@ -78,7 +78,8 @@ pub(crate) async fn body(api: &Api, row: &Row, now: Moment) -> Result<JobBody, P
         None => (None, Vec::new()),
     };
     let mut history = row.history.clone();
-    if record.as_ref().is_some_and(|r| owned_by_ledger(row, r)) {
+    // A verb's end reaches the row before its story does.
+    if record.as_ref().is_some_and(|r| owned_by_ledger(row, r) || (r.id == row.job.id && r.generation == row.generation)) {
         merge(&mut history, live);
     }
     Ok(JobBody::of(row, record.as_ref(), &history, &around))

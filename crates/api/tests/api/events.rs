@@ -57,11 +57,18 @@ async fn an_acceptance_turns_a_doubt_to_sent_without_a_second_submission() {
     in_doubt(&house, &key, Token(Uuid::from_u128(5))).await;
     let id = show(&house, &key).await["id"].clone();
     assert_eq!(event(&house, "delivered", &id).await, json!({"applied": 1, "unknown": 0, "conflicting": 0}));
-    if record(&house, &key).await.is_live() {
-        close(&house, &key).await;
+    // Whoever asks right after the answer is told so, before the book has heard of it and after.
+    for settled in [false, true] {
+        if settled && record(&house, &key).await.is_live() {
+            close(&house, &key).await;
+        }
+        let view = show(&house, &key).await;
+        let found = ["state", "in_doubt", "last_outcome", "last_attempt_at", "diagnostic"].map(|field| view[field].clone());
+        assert_eq!(found, [json!("sent"), json!(false), json!("accepted"), json!("2026-11-30T11:59:00.000Z"), Value::Null], "{settled}: {view}");
+        assert_eq!((&view["receipt"]["code"], &view["reason"]), (&Value::Null, &json!("accepted")), "no server answered: {view}");
+        assert!(view["explanation"].as_str().is_some_and(|e| e.starts_with("Sent") && !e.contains("doubt")), "{view}");
     }
     let view = show(&house, &key).await;
-    assert_eq!((&view["state"], &view["in_doubt"]), (&json!("sent"), &json!(false)), "{view}");
     assert!(!view.to_string().contains("lovelace"));
     assert_eq!(house.get("/v1/review?status=open").await.json()["items"], json!([]));
     assert_eq!(event(&house, "delivered", &id).await["applied"], 1, "known already");

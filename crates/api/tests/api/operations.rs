@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::house::house;
-use crate::life::{claim, due, refused, sent, show};
+use crate::life::{claim, close, due, refused, sent, show};
 use crate::support::{job, with};
 
 #[tokio::test]
@@ -76,4 +76,35 @@ async fn a_suppressed_recipient_is_kept_as_a_reference_and_gets_nothing() {
     assert_eq!((removed.status, &removed.json()["items"]), (200, &json!([])), "{}", removed.body);
     assert_eq!(house.ask("DELETE", "/v1/suppressions", &[], body.to_string().as_bytes()).await.status, 404);
     assert_eq!(house.post("/v1/jobs", &with(job(), "subject_ref", json!("R-2"))).await.json()["state"], "planned");
+}
+
+/// A verb on a staged job left a job without a story: the row was told the end, and the story that settled it counted as known.
+#[tokio::test]
+async fn what_an_operator_ends_in_the_ledger_keeps_its_story() {
+    let house = house().await;
+    let key = due(&house, "R-1").await;
+    let path = format!("/v1/jobs/{}/suppress", key.as_str().replace('/', "%2F"));
+    let ended = house.post(&path, &json!({"reason": "not wanted"})).await.json();
+    assert_eq!((&ended["state"], &ended["reason"]), (&json!("suppressed"), &json!("operator")), "{ended}");
+    for settled in [false, true] {
+        if settled {
+            close(&house, &key).await;
+        }
+        let story = show(&house, &key).await["history"].clone();
+        let states: Vec<&str> = story.as_array().into_iter().flatten().filter_map(|e| e["to"].as_str()).collect();
+        assert_eq!(states, ["scheduled", "suppressed"], "{settled}: {story}");
+        assert_eq!(story[1]["reason"], "operator", "{story}");
+    }
+}
+
+/// `Bob@Example.com` asked for silence, and a file that spelt `bob@example.com` reached the mailbox.
+#[tokio::test]
+async fn a_suppressed_recipient_is_known_however_a_file_spells_the_address() {
+    let house = house().await;
+    assert_eq!(house.post("/v1/suppressions", &json!({"address": "Bob@Example.com", "reason": "asked"})).await.status, 201);
+    assert_eq!(house.post("/v1/suppressions", &json!({"address": "bob@example.COM", "reason": "asked"})).await.status, 200, "it stood there");
+    let made = house.post("/v1/jobs", &with(job(), "to.address", json!("BOB@example.com"))).await.json();
+    assert_eq!((&made["state"], &made["reason"]), (&json!("suppressed"), &json!("suppression_list")), "{made}");
+    let found = house.get("/v1/jobs?recipient=bOb%40example.com").await.json();
+    assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{found}");
 }

@@ -157,3 +157,16 @@ async fn the_human_verbs_change_an_item() {
     assert_eq!(house.get("/v1/review?reason=permanent_failure&status=resolved&tenant=acme").await.json()["items"].as_array().map(Vec::len), Some(1));
     assert_eq!(house.post(&format!("/v1/review/{}/note", Uuid::from_u128(77)), &json!({"text": "x"})).await.status, 404);
 }
+
+#[tokio::test]
+async fn a_receipt_ends_the_doubt_in_every_view() {
+    let house = house().await;
+    let key = due(&house, "R-1").await;
+    in_doubt(&house, &key, Token(Uuid::from_u128(5))).await;
+    let id = open_item(&house).await;
+    let resolved = house.post(&format!("/v1/review/{id}/resolve"), &json!({"reason": "seen", "receipt": "4F1 in the provider's log"})).await.json();
+    assert_eq!((&resolved["status"], &resolved["in_doubt"]), (&json!("resolved"), &json!(false)), "{resolved}");
+    let view = show(&house, &key).await;
+    assert_eq!((&view["state"], &view["in_doubt"], &view["last_outcome"]), (&json!("sent"), &json!(false), &json!("accepted")), "{view}");
+    assert!(view["explanation"].as_str().is_some_and(|e| !e.contains("in doubt")), "nothing else was handed over: {view}");
+}
