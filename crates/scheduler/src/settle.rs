@@ -15,11 +15,18 @@ pub(crate) async fn step(ports: &Ports, shard: Shard) -> Result<bool, CourierErr
     let now = ports.ledger.now().await?;
     let records: Vec<Record> = ports.ledger.overdue(shard, Index::Settle, now, STORIES_MAX).await?.into_iter().map(|t| t.record).collect();
     let more = records.len() == STORIES_MAX;
-    let ended: Vec<_> = records.iter().map(|r| (r.state, r.reason, r.deadline_at, r.receipt.as_ref().map(|receipt| receipt.at))).collect();
+    let ended: Vec<_> =
+        records.iter().map(|r| (r.state, r.reason, r.deadline_at, r.receipt.as_ref().map(|receipt| receipt.at), r.generation)).collect();
     let closed = curfew_courier::settle(&*ports.ledger, &*ports.book, records, now).await?;
-    for (state, reason, deadline_at, accepted_at) in ended {
+    for (state, reason, deadline_at, accepted_at, generation) in ended {
         metrics::job_settled(state.word(), reason.unwrap_or(Reason::Accepted));
-        metrics::deadline_outcome(state == State::Sent && accepted_at.is_some_and(|at| at < deadline_at));
+        // A person's or a list's decision is no missed deadline; a policy's, at the deadline, is one.
+        if state == State::Sent || reason == Some(Reason::Policy) || reason == Some(Reason::BusinessDeadlineReached) {
+            metrics::deadline_outcome(state == State::Sent && accepted_at.is_some_and(|at| at < deadline_at));
+        }
+        if state == State::Sent && generation > 1 {
+            metrics::replay(metrics::ReplayResult::Sent);
+        }
     }
     if closed.kept > 0 {
         tracing::error!(shard = %shard, error_class = "book", "{} ended jobs can't be told to the book; they stay in the ledger", closed.kept);
