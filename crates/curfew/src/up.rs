@@ -2,13 +2,14 @@
 
 mod gauges;
 mod pauses;
+mod probes;
 pub mod roles;
 mod signals;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use curfew_api::{Api, may_listen, serve};
+use curfew_api::{Api, Probes, may_listen, serve, serve_probes};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -51,6 +52,10 @@ pub async fn up(config: Config, options: UpOptions) -> Result<(), WireError> {
     let deadletter = roles::deadletter(&parts, &config);
     let api: Arc<Api> = Arc::new(roles::api(&parts, &config, operators, &nudge, exposition.clone(), stop.clone()));
 
+    let probing = probes::listen(config.metrics.listen).await.map(|listener| {
+        let told = Probes { readiness: Arc::clone(&api.readiness), exposition: Arc::clone(&api.exposition) };
+        tokio::spawn(serve_probes(listener, told, http_stop.clone().cancelled_owned()))
+    });
     let scheduling = tokio::spawn(scheduler.run(stop.clone()));
     let working = tokio::spawn(worker.run(stop.clone()));
     let burying = tokio::spawn(deadletter.run(stop.clone()));
@@ -70,6 +75,9 @@ pub async fn up(config: Config, options: UpOptions) -> Result<(), WireError> {
     }
     http_stop.cancel();
     let _served = tokio::time::timeout(HTTP_DRAIN, serving).await;
+    if let Some(probing) = probing {
+        probing.abort();
+    }
     parts.store.close().await.map_err(WireError::from)
 }
 

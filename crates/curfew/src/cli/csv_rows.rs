@@ -101,7 +101,7 @@ impl<R: Read> Iterator for CsvRows<R> {
 fn unknown(name: &str) -> Failure {
     // A file without a header has somebody's address where a column's name should be.
     let name = &redacted(name);
-    let near = closest(name, COLUMNS.iter().copied()).map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
+    let near = closest(name, COLUMNS.iter().copied()).map(|n| format!("; did you mean {n:?}?")).unwrap_or_else(|| ".".to_owned());
     Failure::usage(format!(
         "line 1: unknown column {name:?}{near} Known: {}, content.params.NAME, labels.NAME, attachments.N.uri, .name and .sha256. Nothing was sent",
         COLUMNS.join(", ")
@@ -180,10 +180,10 @@ mod tests {
     #[test]
     fn an_unknown_column_stops_before_anything_is_sent() {
         for (header, says) in [
-            ("tenant,to.adress", "did you mean \"to.address\"?"),
+            ("tenant,to.adress", "did you mean \"to.address\"? Known"),
             ("tenant,tenant", "twice"),
             ("content.params.a,content.params.a.b", "inside another"),
-            ("attachments.0.size", "unknown column"),
+            ("attachments.0.size", "unknown column \"attachments.0.size\". Known: "),
             ("", "header row"),
             ("acme,ada@example.com", "unknown column \"acme\""),
         ] {

@@ -1,5 +1,6 @@
 //! `day`: everything accepted for a business date is accounted for, or the exit code says that it isn't.
 
+use curfew_domain::Moment;
 use serde_json::Value;
 
 use super::args::Day;
@@ -16,6 +17,9 @@ const FIGURES: [&str; 8] = ["accepted", "sent", "dead_letter", "cancelled", "sup
 /// `Failure`, as every verb.
 pub fn day(client: &Client, args: &Day, out: Output) -> Ended {
     let date = args.date.clone().unwrap_or_else(|| moments::now().date());
+    if date != "today" && (date.len() != 10 || Moment::parse(&format!("{date}T00:00:00Z")).is_none()) {
+        return Err(Failure::usage(format!("{date:?} is no date; allowed: YYYY-MM-DD")));
+    }
     let day = client.get(Path::of("/v1/days").part(&date).query("tenant", args.tenant.as_deref()))?;
     let Some(difference) = day.get("difference").and_then(Value::as_i64) else {
         return Err(Failure::no_answer("the answer is not Curfew's: a day without a difference"));

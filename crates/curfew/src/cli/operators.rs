@@ -32,7 +32,7 @@ pub fn new(args: &OperatorNew, out: Output) -> Ended {
     let token = new_token();
     let lines = configuration_lines(&args.name, &token_hash(&token), &roles, &tenants);
     if out.json {
-        output::line(&json!({"name": args.name, "token": token, "config": lines}).to_string())?;
+        output::line(&json!({"name": args.name, "token": token, "token_hash": token_hash(&token), "config": lines}).to_string())?;
     } else {
         output::text(&format!("# The token of {}, shown this once; give it in CURFEW_TOKEN:\n# {token}\n{lines}", args.name))?;
     }

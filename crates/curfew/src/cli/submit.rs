@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::Path;
 
+use curfew_content::Zones;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::{Format, Submit};
@@ -32,6 +33,9 @@ pub fn submit(client: &Client, args: &Submit) -> Ended {
 }
 
 fn hand_in(client: &Client, args: &Submit, summary: &mut Summary) -> Result<(), Failure> {
+    if let Some(Err(e)) = args.zone.as_deref().map(|zone| Zones::load().check(zone)) {
+        return Err(Failure::usage(format!("--zone: {e}")));
+    }
     let (input, bytes): (Box<dyn Read>, u64) = if args.file.as_os_str() == "-" {
         (Box::new(io::stdin()), 0)
     } else {

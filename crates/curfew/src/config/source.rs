@@ -76,13 +76,21 @@ pub fn gather(sources: &Sources, faults: &mut Vec<Fault>) -> Given {
     for (name, value) in &sources.variables {
         let Some(rest) = name.strip_prefix("CURFEW_").filter(|rest| rest.contains("__")) else { continue };
         let path = given.named_as_in_file(rest.split("__").map(str::to_ascii_lowercase).collect());
-        given.put(path, Entry { raw: Raw::Text(value.clone()), origin: Origin::Variable(name.clone()) }, faults);
+        given.put(path, Entry { raw: of_variable(value), origin: Origin::Variable(name.clone()) }, faults);
     }
     for (flag, key, value) in &sources.flags {
         let path = key.split('.').map(str::to_owned).collect();
         given.put(path, Entry { raw: Raw::Text(value.clone()), origin: Origin::Flag(flag) }, faults);
     }
     given
+}
+
+/// A variable is a text; a list may also be written as in the file. (`[::1]:7420` is none.)
+fn of_variable(value: &str) -> Raw {
+    let list = value.trim().starts_with('[').then(|| format!("list = {}", value.trim()));
+    let parsed = list.as_deref().and_then(|text| DeTable::parse(text).ok());
+    let list = parsed.as_ref().and_then(|table| table.get_ref().get("list")).map(|found| raw(found.get_ref()));
+    list.unwrap_or_else(|| Raw::Text(value.to_owned()))
 }
 
 impl Given {

@@ -197,3 +197,12 @@ fn a_path_in_the_file_starts_at_the_files_folder() {
     std::fs::write(dir.path().join("secret"), "sesame").expect("written");
     assert!(Config::load(&sources, Deployment::Embedded).is_ok());
 }
+
+#[test]
+fn a_list_in_a_variable_is_written_with_commas_or_as_in_the_file() {
+    for written in ["1s,2s", " 1s , 2s ", r#"["1s", "2s"]"#, "['1s','2s']"] {
+        let config = load("", &[("CURFEW_POLICIES__DEFAULT__DELAYS", written)]);
+        assert_eq!(config.policies["default"].backoff, Backoff::Delays(vec![Duration::from_secs(1), Duration::from_secs(2)]), "{written}");
+    }
+    assert_eq!(load("", &[("CURFEW_HTTP__LISTEN", "[::1]:7420")]).http.listen.to_string(), "[::1]:7420");
+}

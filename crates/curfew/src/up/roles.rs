@@ -157,9 +157,17 @@ pub fn api(
             crate::wire::message_id(key, revision, froms.get(transport).map_or("", String::as_str))
         }),
         on_accepted: Arc::new(move || nudge.notify_one()),
+        readiness: readiness(stop.clone()),
         on_drain: Arc::new(move || stop.cancel()),
-        readiness: Arc::new(|| Ready { ready: true, waiting_for: Vec::new() }),
         exposition: Arc::new(move || exposition.render()),
         fleet_info: Arc::new(move || info.clone()),
     }
+}
+
+/// Ready until the drain begins, so that nothing new is sent to a process that goes.
+fn readiness(stop: CancellationToken) -> Arc<dyn Fn() -> Ready + Send + Sync> {
+    Arc::new(move || {
+        let draining = stop.is_cancelled();
+        Ready { ready: !draining, waiting_for: if draining { vec!["the end: it drains".to_owned()] } else { Vec::new() } }
+    })
 }

@@ -2,6 +2,9 @@
 
 use clap::{Args, Subcommand};
 
+/// The words of the contract that a list of jobs may be asked for.
+const STATES: [&str; 10] = ["planned", "scheduled", "queued", "claimed", "handoff", "sent", "dead_letter", "cancelled", "suppressed", "active"];
+
 /// `curfew jobs …`.
 #[derive(Subcommand, Debug)]
 pub enum JobsVerb {
@@ -48,7 +51,7 @@ pub struct JobsList {
     #[arg(long)]
     pub tenant: Option<String>,
     /// In this state; `active` is what the ledger owns
-    #[arg(long)]
+    #[arg(long, value_parser = STATES)]
     pub state: Option<String>,
     /// Of this schedule
     #[arg(long, value_name = "NAME")]

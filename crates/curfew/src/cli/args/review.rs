@@ -1,6 +1,8 @@
 //! `review …` as it can be typed.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use curfew_domain::Reason;
 
 /// `curfew review …`.
 #[derive(Subcommand, Debug)]
@@ -34,13 +36,13 @@ pub enum ReviewVerb {
 #[derive(Args, Debug)]
 pub struct ReviewList {
     /// With this reason
-    #[arg(long)]
+    #[arg(long, value_parser = PossibleValuesParser::new(Reason::ALL.iter().map(|r| r.word())), hide_possible_values = true)]
     pub reason: Option<String>,
     /// Of this tenant
     #[arg(long)]
     pub tenant: Option<String>,
     /// open, waiting_approval, replaying, resolved or withdrawn
-    #[arg(long)]
+    #[arg(long, value_parser = ["open", "waiting_approval", "replaying", "resolved", "withdrawn"], hide_possible_values = true)]
     pub status: Option<String>,
     /// At most so many; 0 is all
     #[arg(long, default_value_t = 50)]
