@@ -35,7 +35,7 @@ pub enum Pass {
 /// Somebody stands at a gate, or is done.
 pub enum Heard {
     At(usize, oneshot::Sender<Pass>),
-    Done(usize),
+    Done,
 }
 
 /// One actor's gate.

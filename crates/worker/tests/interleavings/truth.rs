@@ -106,7 +106,14 @@ impl Truths {
 }
 
 impl Truth {
-    /// Whether any mail was made.
+    /// The provider told what became of the job.
+    pub fn provider_spoke(&mut self) {
+        for (_, _, fate) in self.tokens.iter_mut().filter(|(_, _, fate)| *fate == Fate::Lost) {
+            *fate = Fate::Refused;
+        }
+    }
+
+    /// How many mails were made.
     pub fn mails(&self) -> usize {
         self.tokens.iter().filter(|(_, _, fate)| *fate == Fate::Accepted).count()
     }
