@@ -111,7 +111,8 @@ impl Buckets {
         let full = per_second.max(1.0);
         let bucket = self.0.entry(name.to_owned()).or_insert(Bucket { permits: full, at: now });
         bucket.permits = (bucket.permits + now.since(bucket.at).as_secs_f64() * per_second).min(full);
-        bucket.at = bucket.at.max(now);
+        // Also backwards: a clock that was set back by an hour must not stop a transport for one.
+        bucket.at = now;
         let given = (bucket.permits + f64::EPSILON).floor().min(f64::from(n));
         bucket.permits -= given;
         let missing = Duration::from_secs_f64(((1.0 - bucket.permits) / per_second).clamp(0.001, 3600.0));
@@ -135,6 +136,16 @@ mod tests {
         assert_eq!(buckets.take("slow", 0.1, 1, at(0)).0, 1);
         assert_eq!(buckets.take("slow", 0.1, 1, at(0)), (0, at(10_000)));
         assert_eq!(buckets.take("none", 0.0, 1, at(0)).0, 0);
+    }
+
+    /// A clock set back by an hour gave no permit until it had caught up.
+    #[test]
+    fn a_clock_that_is_set_back_stops_no_rate() {
+        let mut buckets = Buckets::default();
+        let at = Moment::from_millis;
+        assert_eq!(buckets.take("smtp", 10.0, 50, at(3_600_000)).0, 10);
+        assert_eq!(buckets.take("smtp", 10.0, 1, at(0)), (0, at(100)));
+        assert_eq!(buckets.take("smtp", 10.0, 1, at(100)).0, 1);
     }
 
     #[test]
