@@ -78,7 +78,7 @@ fn key(key: &str) -> Key {
 }
 
 /// A scheduled record of a generation, due at `release_at`, its deadline an hour later.
-fn record(name: &str, generation: u32, release_at: Moment) -> Record {
+pub(crate) fn record(name: &str, generation: u32, release_at: Moment) -> Record {
     let fields = Fields {
         format: form::FORMAT,
         id: JobId(Uuid::from_u128(name.bytes().fold(1, |n, b| n * 31 + u128::from(b)) & (u128::MAX >> 8))),
@@ -109,7 +109,7 @@ async fn now(ledger: &dyn Ledger) -> Moment {
     ledger.now().await.expect("the ledger answers")
 }
 
-async fn create_of(ledger: &dyn Ledger, record: Record) -> Create {
+pub(crate) async fn create_of(ledger: &dyn Ledger, record: Record) -> Create {
     let now = now(ledger).await;
     Create { change: created(record, now), letter: letter(), read_at: now }
 }

@@ -152,8 +152,9 @@ impl Round {
     }
 
     /// L5. The staleness of the read is looked at first: whatever stands there, the caller read the book too long ago to say anything about it.
+    /// So did one whose read lies ahead: the clock was set back since, and nobody can say how old it is.
     fn create(&mut self, next: Version, letter: Sealed, read_at: Moment, counters: &mut Counters) -> Judged {
-        if self.now.since(read_at) > READ_AT_AGE_MAX {
+        if self.now.since(read_at).max(read_at.since(self.now)) > READ_AT_AGE_MAX {
             return Judged::Known(Answer::StaleRead);
         }
         self.witness = match self.rows.entry(next.key.clone()) {

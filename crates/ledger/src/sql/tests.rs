@@ -164,6 +164,37 @@ async fn a_take_over_ends_every_lease_and_makes_every_queued_job_overdue() {
     assert_eq!(ledger.recount(shard).await.expect("the store answers"), 0);
 }
 
+/// Killed while its wake-up was on a rung, a job due in 20 s got one at the start, which was dropped as too early; the next came a claim
+/// grace behind its moment, and a short deadline had passed by then.
+#[tokio::test]
+async fn a_take_over_looks_at_a_queued_job_that_is_not_due_when_it_is() {
+    let bench = Fresh::new().await;
+    let ledger = bench.ledger();
+    let due = ledger.now().await.expect("the clock runs").plus(Duration::from_secs(20));
+    let create = conformance::create_of(&*ledger, conformance::record("acme/ahead", 1, due)).await;
+    let record = create.change.record.clone();
+    assert_eq!(ledger.create(vec![create]).await.expect("the store answers"), [Created::Created]);
+    conformance::moved(&*ledger, &record, &conformance::RELEASE).await;
+    bench.kill_and_reopen().await;
+
+    let ledger = bench.sql();
+    let now = ledger.now().await.expect("the clock runs");
+    ledger.take_over(now).await.expect("the store accepts it");
+    let overdue = async |at| ledger.overdue(record.shard, Index::Watch, at, 10).await.expect("the store answers").len();
+    assert_eq!((overdue(due.minus(Duration::from_millis(1))).await, overdue(due).await), (0, 1));
+}
+
+/// L5: a clock that is set back doesn't make an old read young.
+#[tokio::test]
+async fn a_create_after_a_read_that_lies_ahead_is_refused() {
+    let bench = Fresh::new().await;
+    let ledger = bench.sql();
+    let now = ledger.now().await.expect("the clock runs");
+    let create = conformance::create_of(&*ledger, conformance::record("acme/a", 1, now)).await;
+    bench.clock.fetch_sub(60_001, Ordering::Relaxed);
+    assert_eq!(ledger.create(vec![create]).await.expect("the store answers"), [Created::StaleRead]);
+}
+
 #[tokio::test]
 async fn a_caller_that_goes_away_leaves_the_counters_right() {
     let bench = Fresh::new().await;
