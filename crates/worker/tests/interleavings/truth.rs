@@ -62,10 +62,9 @@ impl Truths {
     pub fn marker(&self, record: &Record, row: &Row, token: Token, fate: Fate, window: Option<Duration>, now: Moment) -> Result<Fate, String> {
         let mut truth = self.of(&record.key);
         let open = |f: Fate| matches!(f, Fate::Accepted | Fate::Duplicate | Fate::Lost);
-        let earlier = truth.tokens.iter().filter(|(_, _, f)| open(*f)).map(|(_, at, _)| *at).min();
-        let recognised = window.zip(earlier).is_some_and(|(window, first)| now < first.plus(window));
-        for (other, _, fate) in truth.tokens.iter().filter(|(_, _, f)| open(*f)) {
-            if !recognised && !truth.accepted_risk.contains(other) {
+        let remembers = |at: &Moment| window.is_some_and(|window| now < at.plus(window));
+        for (other, at, fate) in truth.tokens.iter().filter(|(_, _, f)| open(*f)) {
+            if !remembers(at) && !truth.accepted_risk.contains(other) {
                 return Err(format!("I1: a second handoff while {other:?} is {fate:?}"));
             }
             if *other == token {
@@ -89,8 +88,8 @@ impl Truths {
         if matches!(row.state, BookState::Sent | BookState::Cancelled | BookState::Suppressed) {
             return Err(format!("I6: the book says {}", row.state.word()));
         }
-        let there = truth.tokens.iter().any(|(_, _, f)| *f == Fate::Accepted);
-        let fate = if fate == Fate::Accepted && recognised && there { Fate::Duplicate } else { fate };
+        let there = truth.tokens.iter().any(|(_, at, f)| *f == Fate::Accepted && remembers(at));
+        let fate = if fate == Fate::Accepted && there { Fate::Duplicate } else { fate };
         truth.tokens.push((token, now, fate));
         self.0.lock().expect("a test").insert(record.key.clone(), truth);
         Ok(fate)
