@@ -11,7 +11,13 @@ use serde_json::{Map, Number, Value};
 /// What is wrong and where, without quoting the text.
 pub fn read(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|e| format!("is not UTF-8 (byte {})", e.valid_up_to() + 1))?;
-    serde_json::from_str::<Strict>(text).map(|Strict(value)| value).map_err(|e| format!("is not JSON: {e}"))
+    serde_json::from_str::<Strict>(text).map(|Strict(value)| value).map_err(|e| not_json(&e.to_string(), text))
+}
+
+/// Of a text of one line the column says where; its "line 1" would be taken for the file's.
+fn not_json(says: &str, text: &str) -> String {
+    let says = if text.trim_end().contains('\n') { says.to_owned() } else { says.replace(" at line 1 column ", " at column ") };
+    format!("is not JSON: {says}")
 }
 
 /// A value in which no object names a field twice: of two addresses the reader and we might take different ones.
@@ -94,6 +100,8 @@ mod tests {
     fn an_error_says_where_and_quotes_nothing() {
         let e = read(br#"{"to":"ada@example.com" "x"}"#).expect_err("refused");
         assert!(e.contains("column") && !e.contains("ada"), "{e}");
+        assert!(e.ends_with("at column 25"), "{e}");
+        assert!(read(b"{\n\"a\": x}").is_err_and(|e| e.contains("line 2")));
         assert!(read(b"\xff").is_err());
         assert!(read(b"[".repeat(10_000).as_slice()).is_err());
     }
