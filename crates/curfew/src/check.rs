@@ -27,7 +27,7 @@ pub async fn check(config: &Config, audit: bool, json: bool) -> Ended {
     let mut lines = Vec::new();
     let Book::Sqlite { file, data } = &config.book else { return Err(Failure::usage("[book] url: this build runs on SQLite")) };
     lines.push(folder(data));
-    lines.push(durability(file));
+    lines.push(durability(config, file));
     content(config, &mut lines);
     transports(config, &mut lines).await;
     if audit {
@@ -49,11 +49,12 @@ fn folder(data: &Path) -> Line {
 }
 
 /// Embedded, acceptance, intents and operators' verbs wait for the disk.
-fn durability(file: &Path) -> Line {
+fn durability(config: &Config, file: &Path) -> Line {
+    let enough = wire::durable_enough(config);
     Line {
         what: format!("book and ledger {}", file.display()),
-        ok: true,
-        says: "durability fsync (SQLite, synchronous=FULL for what must last)".to_owned(),
+        ok: enough.is_ok(),
+        says: enough.map_or_else(|e| e.to_string(), |()| "durability fsync (SQLite, synchronous=FULL for what must last)".to_owned()),
     }
 }
 

@@ -59,7 +59,7 @@ pub async fn up(config: Config, options: UpOptions) -> Result<(), WireError> {
     let scheduling = tokio::spawn(scheduler.run(stop.clone()));
     let working = tokio::spawn(worker.run(stop.clone()));
     let burying = tokio::spawn(deadletter.run(stop.clone()));
-    let gauging = tokio::spawn(gauges::keep(Arc::clone(&parts), exposition, stop.clone()));
+    let gauging = tokio::spawn(gauges::keep(Arc::clone(&parts), roles::required(&config), exposition, stop.clone()));
     let serving = tokio::spawn(serve(listener, api, http_stop.clone().cancelled_owned()));
     greet(&parts, address);
 

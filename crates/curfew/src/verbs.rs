@@ -42,6 +42,8 @@ impl Parts for Wired {
     }
 
     fn rehearse(&self, args: &args::Rehearse, json: bool) -> Ended {
+        // A configuration that can't be used is told before anything is played.
+        load(&sources(&args.config, &None), Deployment::Embedded)?;
         rehearse::run(args, json)
     }
 

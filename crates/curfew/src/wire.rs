@@ -22,7 +22,10 @@ use curfew_transport::smtp::{Login, Mechanism, Secret, SmtpConfig, SmtpTransport
 use curfew_transport::{CaptureTransport, Desync, Transport};
 use curfew_worker::{Lane, LaneSettings};
 
-use crate::config::{self, Auth, Book as BookUrl, Config, SmtpSettings, Tls, TransportKind};
+use crate::config::{self, Auth, Book as BookUrl, Config, KEYS_FILE, Require, SmtpSettings, Tls, TransportKind};
+
+/// The constant that tells which reference key a book was begun with.
+const REFERENCE_KEY: &str = "reference_key";
 
 /// Why the parts can't be put together.
 #[derive(Debug, thiserror::Error)]
@@ -84,15 +87,16 @@ pub struct Parts {
 /// # Errors
 /// `Locked`, or what else is in the way, in one line.
 pub async fn embedded(config: &Config) -> Result<Parts, WireError> {
+    durable_enough(config)?;
     let (store, data) = open_store(config).await?;
     let ledger = Arc::new(SqlLedger::open(store.clone(), Options { horizon: config.scheduler.horizon, ..Options::default() }).await.map_err(other)?);
     let book = Arc::new(SqlBook::open(store.clone()).await.map_err(other)?);
     let review = Arc::new(SqlReview::open(Arc::clone(&book)).await.map_err(other)?);
     let keyring = match &config.keys {
         Some(keyring) => keyring.clone(),
-        None => config::load_or_create_keys(&data).map_err(other)?,
+        None => embedded_keys(&*book, &data).await?,
     };
-    constants(&*book, config, &keyring).await?;
+    constants(&*book, config, &keyring, &data).await?;
     let now = ledger.now().await.map_err(other)?;
     let ended = ledger.take_over(now).await.map_err(other)?;
     if ended > 0 {
@@ -131,18 +135,47 @@ pub async fn open_store(config: &Config) -> Result<(Sqlite, PathBuf), WireError>
     Ok((Sqlite::open(options).await?, data.clone()))
 }
 
-/// What safety rests on stands in the book since the first start; a process configured otherwise stops.
-async fn constants(book: &dyn Book, config: &Config, keyring: &Keyring) -> Result<(), WireError> {
-    let given = [("shards".to_owned(), config.ledger.shards.to_string())];
-    for (name, standing) in book.constants(&given).await.map_err(other)? {
-        if let Some((_, wanted)) = given.iter().find(|(n, _)| *n == name)
-            && *wanted != standing
-        {
-            return Err(WireError::Other(format!("[ledger] {name} = {wanted}: this book was begun with {standing}, and that can't be changed")));
-        }
+/// The keys beside the book. Where a book has begun they are never made anew: its letters would stay shut.
+async fn embedded_keys(book: &dyn Book, data: &Path) -> Result<Keyring, WireError> {
+    let file = data.join(KEYS_FILE);
+    let begun = book.constants(&[]).await.map_err(other)?.iter().any(|(name, _)| name == REFERENCE_KEY);
+    if begun && !file.exists() {
+        let says = "is missing, and without it nothing that this book sealed can be read; bring it back from where you keep it";
+        return Err(WireError::Other(format!("{}: {says}", file.display())));
     }
-    let _ids = keyring.ids().count();
+    config::load_or_create_keys(data).map_err(other)
+}
+
+/// What safety rests on stands in the book since the first start; a process configured otherwise stops.
+async fn constants(book: &dyn Book, config: &Config, keyring: &Keyring, data: &Path) -> Result<(), WireError> {
+    // A print of the reference key, not the key: under another one no recipient is found again, and letters can't be opened.
+    let print = hex::encode(&keyring.keyed_hash(b"constant", b"reference key")[..16]);
+    let given = [("shards".to_owned(), config.ledger.shards.to_string()), (REFERENCE_KEY.to_owned(), print)];
+    for (name, standing) in book.constants(&given).await.map_err(other)? {
+        let Some((_, wanted)) = given.iter().find(|(n, wanted)| *n == name && *wanted != standing) else { continue };
+        return Err(WireError::Other(if name == REFERENCE_KEY {
+            let keys = config.keys.as_ref().map_or_else(|| data.join(KEYS_FILE).display().to_string(), |_| "[keys] reference".to_owned());
+            format!(
+                "{keys}: this book was begun with another key, and what it sealed can't be read with this one; bring back the keys of its first start"
+            )
+        } else {
+            format!("[ledger] {name} = {wanted}: this book was begun with {standing}, and that can't be changed")
+        }));
+    }
     Ok(())
+}
+
+/// The durability that the configuration asks of the ledger, against what SQLite reaches.
+///
+/// # Errors
+/// `Other`, where it is less.
+pub fn durable_enough(config: &Config) -> Result<(), WireError> {
+    match config.ledger.require {
+        Require::None | Require::Process | Require::Fsync => Ok(()),
+        Require::Replicated => Err(WireError::Other(
+            "[ledger] require = \"replicated\": SQLite reaches fsync; allowed here: \"none\", \"process\" or \"fsync\"".to_owned(),
+        )),
+    }
 }
 
 /// The templates of the folder; none where there is no folder.

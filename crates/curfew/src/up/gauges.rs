@@ -30,12 +30,13 @@ const NEAR: [(Within, Duration); 3] = [
 type Looked = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Keeps them until `stop`.
-pub async fn keep(parts: Arc<Parts>, exposition: Exposition, stop: tokio_util::sync::CancellationToken) {
+pub async fn keep(parts: Arc<Parts>, required: Durability, exposition: Exposition, stop: tokio_util::sync::CancellationToken) {
     metrics::zone_data(parts.zones.version());
     for store in [Store::Book, Store::Ledger] {
         metrics::durability_level(store, Durability::Fsync);
-        metrics::durability_required(store, Durability::Fsync);
     }
+    metrics::durability_required(Store::Book, Durability::Fsync);
+    metrics::durability_required(Store::Ledger, required);
     metrics::durability_level(Store::Broker, Durability::None);
     metrics::durability_required(Store::Broker, Durability::None);
     let mut ticks = tokio::time::interval(EVERY);

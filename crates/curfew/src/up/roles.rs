@@ -7,13 +7,13 @@ use std::time::Duration;
 use curfew_api::{Api, Door, FleetInfo, Known, Operator, Ready, TenantDefaults};
 use curfew_deadletter::DeadLetter;
 use curfew_scheduler::Scheduler;
-use curfew_telemetry::metrics::Exposition;
+use curfew_telemetry::metrics::{Durability, Exposition};
 use curfew_worker::Worker;
 use curfew_worker::pause::Pauses;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Config, Tenant};
+use crate::config::{Config, Require, Tenant};
 use crate::wire::{Parts, WireError, rate_per_s};
 
 /// The scheduler.
@@ -170,4 +170,14 @@ fn readiness(stop: CancellationToken) -> Arc<dyn Fn() -> Ready + Send + Sync> {
         let draining = stop.is_cancelled();
         Ready { ready: !draining, waiting_for: if draining { vec!["the end: it drains".to_owned()] } else { Vec::new() } }
     })
+}
+
+/// The durability that the configuration asks of the ledger.
+pub fn required(config: &Config) -> Durability {
+    match config.ledger.require {
+        Require::None => Durability::None,
+        Require::Process => Durability::Process,
+        Require::Fsync => Durability::Fsync,
+        Require::Replicated => Durability::Replicated,
+    }
 }
