@@ -13,7 +13,7 @@ const LINES_MAX: usize = 600;
 const LOOPS: [&str; 4] = ["curfew-scheduler", "curfew-worker", "curfew-deadletter", "curfew-api"];
 const PORTS: [&str; 5] = ["curfew-ledger", "curfew-broker", "curfew-transport", "curfew-book", "curfew-review"];
 /// Outside the layers: what tests lean on, and tests.
-const TOOLS: [&str; 3] = ["curfew-testkit", "curfew-tests", "curfew-loadtest"];
+const TOOLS: [&str; 4] = ["curfew-testkit", "curfew-testservers", "curfew-tests", "curfew-loadtest"];
 
 /// Arrows that the layers don't explain, each with its reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
