@@ -196,6 +196,12 @@ impl Sqlite {
         backup::write(&connect, to).await
     }
 
+    /// Waits until nothing is taken any more, and says why: `Closed`, or the failure that stopped the store for good. A process that lives on
+    /// over a stopped store does nothing for ever; a start finds out what is on the disk.
+    pub async fn stopped(&self) -> StoreError {
+        self.inner.queues.refused().await
+    }
+
     /// Refuses new requests, finishes those queued, copies the write-ahead log into the database file, and lets go of the
     /// folder. Repeating waits for the same end. A dropped caller leaves the closing under way.
     ///

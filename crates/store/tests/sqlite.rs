@@ -231,6 +231,7 @@ async fn a_store_that_cannot_reach_its_file_stops_and_keeps_the_folder_until_it_
     assert_eq!(lost, Err(StoreError::Panicked));
     let refused = write(&store, Queue::Ledger, Durability::Process, "late").await.expect_err("the store has stopped");
     assert!(matches!(refused, StoreError::Io { operation: "reconnect", .. }), "{refused:?}");
+    assert_eq!(store.stopped().await, refused, "whoever waits for it is told");
     assert_eq!(refused.remedy(), Remedy::Stop);
     assert!(matches!(Sqlite::open(OpenOptions::new(folder.path())).await, Err(StoreError::Locked { .. })));
     assert_eq!(store.close().await, Err(refused));

@@ -54,6 +54,8 @@ pub(super) enum Next {
 pub(super) struct Queues {
     waiting: Mutex<Waiting>,
     arrived: Notify,
+    /// A refusal was set.
+    refused: Notify,
     ledger_room: Arc<Semaphore>,
     bulk_room: Arc<Semaphore>,
 }
@@ -81,6 +83,7 @@ impl Queues {
         Self {
             waiting: Mutex::default(),
             arrived: Notify::new(),
+            refused: Notify::new(),
             ledger_room: Arc::new(Semaphore::new(LEDGER_WAITING_MAX)),
             bulk_room: Arc::new(Semaphore::new(BULK_WAITING_MAX)),
         }
@@ -148,8 +151,23 @@ impl Queues {
     /// No new request from now on; those queued are still taken.
     pub(super) fn refuse(&self, refusal: StoreError) {
         self.lock().refusal.get_or_insert(refusal);
+        self.refused.notify_waiters();
         self.ledger_room.close();
         self.bulk_room.close();
+    }
+
+    /// Waits for a refusal, and says why.
+    pub(super) async fn refused(&self) -> StoreError {
+        loop {
+            let refused = self.refused.notified();
+            tokio::pin!(refused);
+            // Registered before the look, so that one that comes in between wakes us.
+            refused.as_mut().enable();
+            if let Some(refusal) = self.lock().refusal.clone() {
+                return refusal;
+            }
+            refused.await;
+        }
     }
 
     /// As `refuse`, and the writer ends when the queues are empty.
