@@ -1,13 +1,14 @@
 //! The port: what roles ask of a ledger.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::sealed::{RecipientRef, Sealed};
 use curfew_domain::transition::{Change, Counter, Guard, Index};
-use curfew_domain::{Key, Moment, Record, Shard, State};
+use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 
 use crate::LedgerError;
 
@@ -325,6 +326,16 @@ pub trait Ledger: Send + Sync {
     /// # Errors
     /// `LedgerError`.
     async fn last_beat(&self) -> Result<Option<Beat>, LedgerError>;
+
+    /// Takes or renews the soft lease on a shard for `who`; false while another holds it. It saves work, correctness never rests on it.
+    /// A ledger that only one process may open has no other to ask.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn lead(&self, shard: Shard, who: WorkerId, lease: Duration) -> Result<bool, LedgerError> {
+        let _nobody_else = (shard, who, lease);
+        Ok(true)
+    }
 
     /// Live records by state.
     ///

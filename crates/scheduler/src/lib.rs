@@ -15,6 +15,7 @@ mod audit;
 mod credit;
 mod heal;
 mod housekeeping;
+mod leads;
 mod ports;
 mod release;
 mod run;

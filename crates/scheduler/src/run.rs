@@ -18,6 +18,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::credit::Drain;
+use crate::leads::Leads;
 use crate::stage::Step;
 use crate::tick::Leases;
 use crate::{Ports, Settings, heal, housekeeping, release, settle, stage};
@@ -40,6 +41,7 @@ pub struct Scheduler {
     nudge: Arc<Notify>,
     answering: Mutex<Option<Instant>>,
     drains: Mutex<BTreeMap<Shard, Drain>>,
+    leads: Leads,
     tally: Arc<Tally>,
 }
 
@@ -57,7 +59,7 @@ pub struct Tally {
 impl Scheduler {
     /// A scheduler that doesn't run yet. `nudge`: somebody accepted a job that is due, stage at once.
     pub fn new(ports: Ports, settings: Settings, nudge: Arc<Notify>) -> Self {
-        Self { ports, settings, nudge, answering: Mutex::new(None), drains: Mutex::new(BTreeMap::new()), tally: Arc::default() }
+        Self { ports, settings, nudge, answering: Mutex::new(None), drains: Mutex::new(BTreeMap::new()), leads: Leads::new(), tally: Arc::default() }
     }
 
     /// What it did since its start.
@@ -80,7 +82,7 @@ impl Scheduler {
         let mut stuck = 0;
         while next(&mut ticks, &self.nudge, stop).await {
             loop {
-                match stage::step(&self.ports, &self.settings, &mut stuck).await {
+                match self.stage(&mut stuck).await {
                     Ok(Step::More) if !stop.is_cancelled() => {}
                     Ok(Step::Full) => {
                         tracing::warn!("the ledger holds max_live_bytes: staging waits");
@@ -95,6 +97,11 @@ impl Scheduler {
                 }
             }
         }
+    }
+
+    async fn stage(&self, stuck: &mut u32) -> Result<Step, CourierError> {
+        let led = self.leads.shards(&*self.ports.ledger, &self.settings.shards).await?;
+        if led.is_empty() { Ok(Step::Idle) } else { stage::step(&self.ports, &self.settings, &led, stuck).await }
     }
 
     async fn tick_loop(&self, stop: &CancellationToken) {
@@ -123,7 +130,8 @@ impl Scheduler {
         let ahead = now.plus(self.settings.tick / 2);
         let mut more = false;
         let mut broken = Ok(());
-        for agenda in self.ports.ledger.agenda(&self.settings.shards, ahead).await? {
+        let led = self.leads.shards(&*self.ports.ledger, &self.settings.shards).await?;
+        for agenda in self.ports.ledger.agenda(&led, ahead).await? {
             if agenda.lines || agenda.watch {
                 // A shard that fails holds up itself alone.
                 match self.shard(agenda.shard, &holds, leases).await {
@@ -193,7 +201,8 @@ impl Scheduler {
         let now = self.ports.ledger.now().await?;
         let mut more = false;
         let mut broken = Ok(());
-        for agenda in self.ports.ledger.agenda(&self.settings.shards, now).await? {
+        let led = self.leads.shards(&*self.ports.ledger, &self.settings.shards).await?;
+        for agenda in self.ports.ledger.agenda(&led, now).await? {
             if agenda.settle {
                 match settle::step(&self.ports, agenda.shard).await {
                     Ok(has_more) => more |= has_more,

@@ -2,6 +2,7 @@
 
 use curfew_book::Planned;
 use curfew_courier::CourierError;
+use curfew_domain::Shard;
 
 use crate::{Ports, Settings};
 
@@ -14,10 +15,10 @@ const LIVE_BYTES_EACH: u64 = 4 * 1024;
 const STUCK_MAX: u32 = 5_000;
 
 /// One round. `stuck`: how many rows the last one left; the plan is read past them, so that they don't stand in front of the others.
-pub(crate) async fn step(ports: &Ports, settings: &Settings, stuck: &mut u32) -> Result<Step, CourierError> {
+pub(crate) async fn step(ports: &Ports, settings: &Settings, shards: &[Shard], stuck: &mut u32) -> Result<Step, CourierError> {
     let read_at = ports.ledger.now().await?;
     let limit = ROWS_MAX + (*stuck).min(STUCK_MAX);
-    let rows: Vec<Planned> = ports.book.plan(&settings.shards, read_at.plus(settings.staging_window), limit).await?;
+    let rows: Vec<Planned> = ports.book.plan(shards, read_at.plus(settings.staging_window), limit).await?;
     if rows.is_empty() {
         *stuck = 0;
         return Ok(Step::Idle);
