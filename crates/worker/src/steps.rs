@@ -345,18 +345,42 @@ fn tell(before: &Record, after: &Record, known: &Known) {
     match after.state {
         State::Sent => {
             metrics::release_lateness(after.receipt.as_ref().map(|r| r.at.since(before.due())).unwrap_or_default());
-            tracing::info!(job_id = %after.id, key = %after.key, shard = %after.shard, generation = after.generation, attempt = after.attempts, to = "sent", "sent");
+            tell_end(before, after, &outcome, "sent");
         }
         State::DeadLetter | State::Suppressed | State::Cancelled => {
-            let reason = after.reason.unwrap_or(Reason::PermanentFailure);
-            metrics::dead_letter(reason);
-            tracing::info!(job_id = %after.id, key = %after.key, shard = %after.shard, generation = after.generation, attempt = before.attempts, to = %after.state, reason = %reason, outcome = %outcome.class, "stopped: {}", outcome.rule);
+            if after.state == State::DeadLetter {
+                metrics::dead_letter(after.reason.unwrap_or(Reason::PermanentFailure));
+            }
+            tell_end(before, after, &outcome, &format!("stopped: {}", outcome.rule));
         }
         State::Scheduled | State::Queued | State::Claimed | State::Handoff => {
             metrics::retry(after.reason.unwrap_or(Reason::TransientFailure));
             tracing::debug!(job_id = %after.id, key = %after.key, attempt = before.attempts, outcome = %outcome.class, "runs again: {}", outcome.rule);
         }
     }
+}
+
+/// The line of a final outcome, with every field that the contract names for it.
+fn tell_end(before: &Record, after: &Record, outcome: &Outcome, says: &str) {
+    let ended = after.receipt.as_ref().map(|r| r.at).or_else(|| after.last.as_ref().map(|l| l.at));
+    let queue_age_ms = ended.map(|at| u64::try_from(at.since(before.due()).as_millis()).unwrap_or(u64::MAX));
+    tracing::info!(
+        role = "worker",
+        shard = %after.shard,
+        job_id = %after.id,
+        key = %after.key,
+        tenant = after.tenant(),
+        business_date = after.business_date,
+        generation = after.generation,
+        version = after.version,
+        attempt = after.attempts.max(before.attempts),
+        from = %before.state,
+        to = %after.state,
+        outcome = %outcome.class,
+        reason = after.reason.map(Reason::word),
+        queue_age_ms,
+        "{says}"
+    );
 }
 
 fn dropped(as_what: WakeUpResult) -> Answer {
