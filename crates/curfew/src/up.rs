@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_api::{Api, Probes, may_listen, serve, serve_probes};
+use curfew_store::Sqlite;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -61,6 +62,7 @@ pub async fn up(config: Config, options: UpOptions) -> Result<(), WireError> {
     let burying = tokio::spawn(deadletter.run(stop.clone()));
     let gauging = tokio::spawn(gauges::keep(Arc::clone(&parts), roles::required(&config), exposition, stop.clone()));
     let serving = tokio::spawn(serve(listener, api, http_stop.clone().cancelled_owned()));
+    let standing = tokio::spawn(end_with_the_store(parts.store.clone(), stop.clone()));
     greet(&parts, address);
 
     signals::first(&stop).await;
@@ -78,7 +80,16 @@ pub async fn up(config: Config, options: UpOptions) -> Result<(), WireError> {
     if let Some(probing) = probing {
         probing.abort();
     }
+    standing.abort();
     parts.store.close().await.map_err(WireError::from)
+}
+
+/// A store that stopped for good (its disk failed) ends the process, with its reason as the exit: living on, it would send nothing for ever,
+/// and only a start finds out what is on the disk.
+async fn end_with_the_store(store: Sqlite, stop: CancellationToken) {
+    let why = store.stopped().await;
+    tracing::error!(error_class = "store", "the store has stopped, the process ends: {why}");
+    stop.cancel();
 }
 
 fn greet(parts: &Parts, address: std::net::SocketAddr) {
