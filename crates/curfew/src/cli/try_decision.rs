@@ -7,7 +7,7 @@ use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
 use curfew_domain::{Moment, OutcomeClass, Reason};
 use serde_json::{Value, json};
 
-use super::try_lines::Fields;
+use super::try_lines::{Fields, whole};
 
 /// Answers one line.
 ///
@@ -18,7 +18,7 @@ pub fn answer(fields: &Fields) -> Result<Value, String> {
     let class = fields.read("outcome", "an outcome class", OutcomeClass::from_word)?.ok_or("outcome: is missing")?;
     let moment = |name| fields.read(name, "RFC 3339", Moment::parse);
     let question = Question {
-        attempts_before: fields.read("attempt", "a whole number from 0", |t| t.parse().ok())?.unwrap_or(0),
+        attempts_before: fields.read("attempt", "a whole number from 0", whole)?.unwrap_or(0),
         class,
         softened: false,
         retry_after: fields.read("retry_after_s", "seconds", seconds)?.filter(|s| *s > 0.0).map(duration),
@@ -70,7 +70,7 @@ fn policy(fields: &Fields) -> Result<Policy, String> {
         name: "try".into(),
         version: 1,
         backoff,
-        max_attempts: fields.read("max_attempts", "a whole number from 1", |t| t.parse().ok().filter(|n| *n > 0))?,
+        max_attempts: fields.read("max_attempts", "a whole number from 1", |t| whole(t).filter(|n| *n > 0))?,
         jitter: Jitter { lo_ms: jitter_ms("jitter_lo_s")?, hi_ms: jitter_ms("jitter_hi_s")?, percent: None },
         at_deadline: AtDeadline::Review,
     })

@@ -51,6 +51,12 @@ impl Fields {
     }
 }
 
+/// A whole number; `550.0` is one too, as a CSV reader gives a column that has blanks.
+pub fn whole<T: TryFrom<u64>>(text: &str) -> Option<T> {
+    let digits = text.split_once('.').map_or(text, |(whole, zeros)| if zeros.bytes().all(|b| b == b'0') { whole } else { text });
+    digits.parse::<u64>().ok().and_then(|n| T::try_from(n).ok())
+}
+
 /// Answers every line of a file or stdin.
 ///
 /// # Errors

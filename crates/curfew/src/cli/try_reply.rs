@@ -4,7 +4,7 @@ use curfew_domain::outcome::Stage;
 use curfew_transport::classify::{Heard, classify};
 use serde_json::{Value, json};
 
-use super::try_lines::Fields;
+use super::try_lines::{Fields, whole};
 
 /// Answers one line.
 ///
@@ -13,7 +13,7 @@ use super::try_lines::Fields;
 pub fn answer(fields: &Fields) -> Result<Value, String> {
     const STAGES: &str = "connect tls greeting ehlo starttls auth mail rcpt data content dot noop quit rset";
     let stage = fields.read("stage", STAGES, |t| Stage::from_word(&t.to_ascii_lowercase()))?.ok_or("stage: is missing")?;
-    let code = fields.read("code", "a reply code", |t| t.parse::<u16>().ok())?;
+    let code = fields.read("code", "a reply code", whole::<u16>)?;
     let enhanced = fields.text("enhanced")?;
     let text = fields.text("text")?.unwrap_or_default();
     let judged = classify(&Heard::described(stage, code, enhanced.as_deref(), &text));
@@ -23,6 +23,15 @@ pub fn answer(fields: &Fields) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_code_is_a_number_however_a_reader_gives_it() {
+        let (answers, exit) =
+            said(&[r#""250""#, "250", "250.0", r#"" 250.0 ""#].map(|code| format!("{{\"stage\":\"dot\",\"code\":{code}}}\n")).concat(), answer);
+        assert!(answers.iter().all(|a| a["class"] == "accepted") && exit == Exit::Done, "{answers:?}");
+        let (answers, exit) = said("{\"stage\":\"dot\",\"code\":250.5}\n{\"stage\":\"dot\",\"code\":-1}\n", answer);
+        assert!(answers.iter().all(|a| a["error"] == "code: allowed: a reply code") && exit == Exit::Refused, "{answers:?}");
+    }
     use crate::cli::try_lines::tests::{lines, rows, said};
     use crate::exit::Exit;
 
