@@ -16,7 +16,7 @@ pub async fn listen(at: SocketAddr) -> Option<TcpListener> {
         match TcpListener::bind(address).await {
             Ok(listener) => {
                 if n > 0 {
-                    tracing::info!("[metrics] listen = {at} is taken; the metrics are at http://{address}/metrics");
+                    tracing::info!("[metrics] listen = {at} is taken; the metrics are at {address}");
                 }
                 return Some(listener);
             }
