@@ -98,7 +98,8 @@ fn without_an_answer_the_object_is_printed_and_the_code_is_69() {
     let out = curfew("http://127.0.0.1:1", &["submit", &path]);
     assert_eq!(summary(&out.stdout), json!({"accepted": 0, "duplicates": 0, "rejected": 0, "errors": []}));
     assert_eq!(out.status.code(), Some(69));
-    assert!(String::from_utf8_lossy(&out.stderr).contains("refuses the connection"));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("refuses the connection") && said.contains("handing in the file again is safe"), "{said}");
     let busy = FakeApi::start(|_| (503, json!({"type": "/problems/unavailable", "detail": "the book doesn't answer"}).to_string()));
     let out = busy.curfew(&["submit", &path]);
     assert_eq!((out.status.code(), busy.asked().len()), (Some(75), 1), "nothing is repeated");
