@@ -1,7 +1,7 @@
 //! What a caller can do about a ledger's failure.
 
 /// Errors of every adapter. After any of them nothing is known: read, the version and the token tell.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
     /// No answer, or the store refuses writes for now. The swap may have been applied.
@@ -13,6 +13,10 @@ pub enum LedgerError {
     /// The shard recovers: claims, intents and timers are refused, reports are taken.
     #[error("the shard recovers")]
     Recovering,
+    /// The server isn't the one that the shard was on, or the errand began in another incarnation: nothing was read or written. Begin the
+    /// errand anew; where that is refused too, the shard waits for its recovery.
+    #[error("the shard was on another server, or in another incarnation, when this began")]
+    OtherServer,
     /// Written by a newer process, or unreadable: leave it alone.
     #[error("a record can't be read: {0}")]
     Unreadable(#[from] curfew_domain::form::FormError),

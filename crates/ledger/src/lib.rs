@@ -13,11 +13,12 @@
 //!
 //! Not promised: what a mail server did with a message it never answered for. See `domain::outcome`.
 //!
-//! Imports `domain` (and `store`, in `sql`). Read `domain::record` first, then `port.rs`.
+//! Imports `domain` (and `store`, in `sql`; the Redis client stays in `redis`). Read `domain::record` first, then `port.rs`.
 
 pub mod conformance;
 mod error;
 mod port;
+pub mod redis;
 pub mod sql;
 
 pub use error::LedgerError;

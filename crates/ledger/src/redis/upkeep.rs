@@ -1,0 +1,90 @@
+//! What the auditor asks: the walk, recounts, lost timers; and tombstones whose time is over.
+
+use std::time::Duration;
+
+use curfew_domain::transition::{Index, timer};
+use curfew_domain::{Key, Moment, Record, Shard, State};
+use redis::Value;
+
+use super::RedisLedger;
+use super::call::{Call, bytes, number, read, unknown_answer};
+use super::scripts::Script;
+use super::stored::{FRONT_BYTES_MAX, fence};
+use super::write::text;
+use crate::{LedgerError, TimerEntry};
+
+/// Records met by one script.
+const WALK_MAX: usize = 1_000;
+
+type Walked = (Record, Option<TimerEntry>, Option<Moment>);
+
+impl RedisLedger {
+    pub(super) async fn read_walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Walked>, LedgerError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut keys = vec![self.keys.all(shard)];
+        keys.extend(Index::ALL.iter().map(|index| self.keys.index(shard, *index)));
+        keys.extend([self.keys.postponed(shard), self.keys.jobs(shard), self.keys.lines(shard)]);
+        let args = vec![after.map_or_else(|| text("-"), |key| text(format_args!("({}", key.as_str()))), text(limit.min(WALK_MAX))];
+        let reply = self.call(Call { script: Script::Walk, shard, incarnation: None, keys, args }).await?;
+        let incarnation = reply.incarnation;
+        let walked = reply.lists()?.into_iter().map(|list| {
+            let [record, timer, postponed, line] = <[Value; 4]>::try_from(list).map_err(|_misfit| unknown_answer(Script::Walk))?;
+            let record = read(&bytes(record).unwrap_or_default(), incarnation)?;
+            let postponed = number(postponed, Script::Walk)?;
+            let timer = moment(timer)?.map(|at| TimerEntry { record: record.clone(), at, postponed });
+            Ok((record, timer, moment(line)?))
+        });
+        walked.collect()
+    }
+
+    pub(super) async fn mend_counters(&self, shard: Shard) -> Result<u64, LedgerError> {
+        let keys = vec![self.keys.all(shard), self.keys.counts(shard), self.keys.due(shard), self.keys.jobs(shard)];
+        let mut reply = self.call(Call { script: Script::Recount, shard, incarnation: None, keys, args: vec![text(FRONT_BYTES_MAX)] }).await?;
+        number(reply.part()?, Script::Recount)
+    }
+
+    pub(super) async fn mend_timer(&self, key: &Key) -> Result<bool, LedgerError> {
+        let Some(record) = self.read_records(std::slice::from_ref(key)).await?.pop().flatten() else { return Ok(false) };
+        let now = self.node_time().await?;
+        // The grace it was released with isn't known any more: it is looked at as soon as it is due.
+        let owed = timer(&record, Duration::ZERO, now);
+        let (index, at) = owed.map_or((Vec::new(), Vec::new()), |timer| (text(timer.index.word()), text(timer.at.as_millis())));
+        let line = if record.state == State::Scheduled { text(record.due().as_millis()) } else { Vec::new() };
+        let args = [fence(record.generation, record.version), index, at, line, text(self.options.horizon.as_secs())];
+        let reply = self.call(self.place_call(Script::Restore, Some(record.incarnation), key, [], args)).await?;
+        match reply.word.as_str() {
+            "restored" => Ok(true),
+            "nothing" => Ok(false),
+            _unknown => Err(reply.unknown()),
+        }
+    }
+
+    /// Each shard has its part of `limit`, so that none waits for another. A shard that recovers keeps what it has.
+    pub(super) async fn delete_expired(&self, now: Moment, limit: usize) -> Result<u64, LedgerError> {
+        let part = limit.div_ceil(usize::from(self.options.shards)).min(WALK_MAX);
+        let calls = self.shards().map(|shard| {
+            let mut keys = vec![self.keys.expiry(shard), self.keys.all(shard), self.keys.jobs(shard)];
+            keys.extend([self.keys.letters(shard), self.keys.histories(shard)]);
+            Call { script: Script::Expire, shard, incarnation: None, keys, args: vec![text(now.as_millis()), text(part)] }
+        });
+        let mut expired = 0;
+        for answer in self.call_all(calls.collect()).await {
+            match answer {
+                Ok(mut reply) => expired += number::<u64>(reply.part()?, Script::Expire)?,
+                Err(LedgerError::Recovering | LedgerError::OtherServer) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(expired)
+    }
+}
+
+/// Milliseconds, or nothing.
+fn moment(value: Value) -> Result<Option<Moment>, LedgerError> {
+    match bytes(value).filter(|digits| !digits.is_empty()) {
+        Some(digits) => Ok(Some(Moment::from_millis(number(Value::BulkString(digits), Script::Walk)?))),
+        None => Ok(None),
+    }
+}
