@@ -5,8 +5,10 @@
 //!
 //! Read `judge/story.rs` first.
 
+pub(crate) mod door;
 mod evidence;
 mod history;
+pub(crate) mod item;
 mod story;
 mod verb;
 
@@ -14,3 +16,4 @@ pub(crate) use evidence::source_word as evidence_source_word;
 pub use evidence::{Weighed, weigh};
 pub use story::{ItemFate, Telling, tell};
 pub use verb::{Closing, Opening, ask, close};
+pub(crate) use verb::{check, detail};

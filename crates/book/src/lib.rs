@@ -10,13 +10,17 @@
 //! - K6  A day's figures are each counted on their own: accepted from the door's log, the others from rows.
 //! - K7  The audit trail is appended to, never changed, and a change is found (`verify`).
 //!
-//! Imports `domain` (and `store`, in `sql`). Read `port.rs` next, then `judge/story.rs`.
+//! Imports `domain` (and `store`, in `sql` for SQLite and `postgres`). Read `port.rs` next, then `judge/story.rs`.
 
 pub mod conformance;
 mod error;
+pub mod forms;
 pub mod judge;
+mod paging;
 mod port;
+pub mod postgres;
 pub mod sql;
+mod trail;
 mod view;
 
 pub use error::BookError;

@@ -132,7 +132,7 @@ pub enum StoreError {
     Undone {
         /// What was tried.
         operation: &'static str,
-        /// `40001` or `40P01`.
+        /// `40001`, `40P01`, or `23514` of a partition that was attached meanwhile.
         state: String,
     },
 }
@@ -206,10 +206,7 @@ impl StoreError {
 
     fn from_postgres(operation: &'static str, error: &sqlx::Error) -> Self {
         match error {
-            sqlx::Error::Database(found) => {
-                let constraint = found.constraint().or_else(|| found.table());
-                Self::from_state(operation, found.code().as_deref().unwrap_or_default(), constraint)
-            }
+            sqlx::Error::Database(found) => Self::from_state(operation, found.code().as_deref().unwrap_or_default(), found.constraint()),
             sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => Self::Lost { operation },
             other => Self::from_sqlx(operation, other),
         }
@@ -218,6 +215,8 @@ impl StoreError {
     /// SQLSTATE: <https://www.postgresql.org/docs/current/errcodes-appendix.html>. The message is dropped: it may quote a value.
     fn from_state(operation: &'static str, state: &str, constraint: Option<&str>) -> Self {
         match state {
+            // A check without a name is a partition's bound: the row's own partition was attached while the statement waited.
+            "23514" if constraint.is_none() => Self::Undone { operation, state: state.to_owned() },
             "40001" | "40P01" => Self::Undone { operation, state: state.to_owned() },
             // lock_not_available, query_canceled (a timeout of ours), too_many_connections, configuration_limit_exceeded, out_of_memory
             "55P03" | "57014" | "53300" | "53400" | "53200" => Self::Busy { operation },

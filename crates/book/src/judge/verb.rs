@@ -29,6 +29,33 @@ pub enum Closing {
     Closed,
 }
 
+/// Whether a request is well formed.
+///
+/// # Errors
+/// `Invalid`.
+pub(crate) fn check(request: &VerbRequest) -> Result<(), BookError> {
+    if let Verb::Move { release_at, deadline_at } = request.verb
+        && deadline_at <= release_at
+    {
+        return Err(BookError::Invalid { field: "deadline_at", reason: "is not after release_at".to_owned() });
+    }
+    if request.reason.trim().is_empty() {
+        return Err(BookError::Invalid { field: "reason", reason: "is empty".to_owned() });
+    }
+    Ok(())
+}
+
+/// A verb's arguments, as its audit entry holds them.
+pub(crate) fn detail(number: i64, generation: u32, verb: &Verb) -> String {
+    match verb {
+        Verb::Cancel | Verb::Suppress => serde_json::json!({ "verb": number, "generation": generation }),
+        Verb::Move { release_at, deadline_at } => {
+            serde_json::json!({ "verb": number, "generation": generation, "release_at": release_at.rfc3339(), "deadline_at": deadline_at.rfc3339() })
+        }
+    }
+    .to_string()
+}
+
 /// Answers a request. What the book owns alone is changed here: a planned job far away, a recorded dead letter.
 pub fn ask(row: &mut Row, request: &VerbRequest) -> Opening {
     let far = !row.ever_staged && row.open_verb.is_none() && row.job.release_at > request.book_alone_from;

@@ -2,19 +2,19 @@
 //!
 //! Everything that can be made ready before the writer's turn is: the writer holds up the ledger while it runs.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use curfew_domain::history::HistoryEntry;
 use curfew_domain::job::Job;
-use curfew_domain::{Key, Moment, Reason, State};
+use curfew_domain::{Key, Moment};
 use curfew_store::{BULK_ROWS_MAX, Durability, Queue, Sqlite, StoreError};
 use sqlx::{Row as _, SqliteConnection};
 
 use super::chunks::Chunks;
-use super::forms;
 use super::rows::{Locked, code, column, json_texts, locked, save_histories, select};
 use super::transact::{Halt, write};
+use crate::forms;
+use crate::judge::door::{date, end_as_suppressed, fresh, repeated};
 use crate::{Accepted, BookError, BookState, Door, Row};
 
 static JOBS: LazyLock<Chunks> = LazyLock::new(|| Chunks::new("accept jobs", include_str!("queries/insert_jobs.sql"), 21, ""));
@@ -76,58 +76,6 @@ fn new_row(new: &[Ready], place: usize) -> &Row {
     &new[place].locked.row
 }
 
-/// A row as the door makes it.
-fn fresh(job: Job) -> Row {
-    Row {
-        job,
-        state: BookState::Planned,
-        generation: 1,
-        seen: (1, 0, 0),
-        ever_staged: false,
-        replays: 0,
-        attempts: 0,
-        last: None,
-        reason: None,
-        receipt: None,
-        doubt: None,
-        window_doubts: Vec::new(),
-        doubts: Vec::new(),
-        pins: Vec::new(),
-        open_verb: None,
-        history: Vec::new(),
-    }
-}
-
-fn end_as_suppressed(row: &mut Row, door: &Door) {
-    row.state = BookState::Suppressed;
-    row.reason = Some(Reason::SuppressionList);
-    let detail = "on the suppressions list".to_owned();
-    let entry = HistoryEntry {
-        at: door.at,
-        actor: door.actor.clone(),
-        from: None,
-        to: State::Suppressed,
-        reason: row.reason,
-        attempt: 0,
-        generation: 1,
-        detail,
-    };
-    row.history.push(entry.bounded());
-}
-
-/// The same key again: by its fingerprints the same job, or another.
-fn repeated(job: &Job, stands: &Row) -> Accepted {
-    let differing = differing(&stands.job.fingerprints, &job.fingerprints);
-    if differing.is_empty() { Accepted::Duplicate(Box::new(stands.clone())) } else { Accepted::Conflict(stands.job.id, differing) }
-}
-
-fn differing(stands: &BTreeMap<String, String>, given: &BTreeMap<String, String>) -> Vec<String> {
-    let mut fields: Vec<String> = stands.keys().chain(given.keys()).filter(|field| stands.get(*field) != given.get(*field)).cloned().collect();
-    fields.sort_unstable();
-    fields.dedup();
-    fields
-}
-
 /// The rows whose keys are taken, and the highest number given.
 async fn standing(conn: &mut SqliteConnection, keys: &str) -> Result<(HashMap<Key, Row>, i64), Halt> {
     let look = sqlx::query(include_str!("queries/known_keys.sql")).bind(keys).fetch_one(&mut *conn).await.map_err(StoreError::during("accept"))?;
@@ -185,9 +133,4 @@ async fn insert(conn: &mut SqliteConnection, new: &[Ready], door: &Door) -> Resu
         .await?;
     let ended: Vec<&Locked> = new.iter().map(|ready| &ready.locked).filter(|l| !l.row.history.is_empty()).collect();
     Ok(save_histories(conn, &ended).await?)
-}
-
-/// A business date without its slot: days are counted by it.
-pub(super) fn date(business_date: &str) -> &str {
-    business_date.get(..10).unwrap_or(business_date)
 }

@@ -4,36 +4,18 @@
 
 use curfew_domain::Moment;
 use curfew_store::{Sqlite, StoreError};
-use sha2::{Digest, Sha256};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
-use super::query::{cut_page, not_a_cursor};
 use super::rows::column;
 use super::transact::{Halt, unread};
+use crate::paging::{cut_page, not_a_cursor};
+pub use crate::trail::Entry;
+use crate::trail::{BEFORE_THE_FIRST, follows, hash};
 use crate::{AuditEntry, BookError, Page};
 
 /// Entries that `verify` reads at once.
 const VERIFY_ROWS: u32 = 500;
-/// What the first entry's hash covers as the hash before it.
-const BEFORE_THE_FIRST: [u8; 32] = [0; 32];
-
-/// An entry to be written.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
-    /// When, by the ledger's clock.
-    pub at: Moment,
-    /// Who.
-    pub actor: &'a str,
-    /// What.
-    pub action: &'a str,
-    /// On what: a key, an item's id, a transport; never an address.
-    pub object: &'a str,
-    /// Why.
-    pub reason: &'a str,
-    /// Arguments as JSON, without addresses.
-    pub detail: &'a str,
-}
 
 /// Appends an entry in the caller's transaction.
 ///
@@ -79,15 +61,7 @@ pub(super) async fn verify(store: &Sqlite) -> Result<Result<u64, u64>, BookError
         for row in &found {
             let stands = entry(row)?;
             let written: Vec<u8> = column(row, 7)?;
-            let e = Entry {
-                at: stands.at,
-                actor: &stands.actor,
-                action: &stands.action,
-                object: &stands.object,
-                reason: &stands.reason,
-                detail: &stands.detail,
-            };
-            if stands.number != number + 1 || written != hash(&before, stands.number.cast_signed(), e) {
+            if stands.number != number + 1 || !follows(&stands, &before, &written) {
                 return Ok(Err(number + 1));
             }
             number = stands.number;
@@ -106,17 +80,4 @@ fn entry(row: &SqliteRow) -> Result<AuditEntry, BookError> {
         reason: column(row, 5)?,
         detail: column(row, 6)?,
     })
-}
-
-/// SHA-256 over the hash before, the number, the time, and each text with its length in front: no two entries share bytes.
-fn hash(before: &[u8], number: i64, entry: Entry<'_>) -> Vec<u8> {
-    let mut sha = Sha256::new();
-    sha.update(before);
-    sha.update(number.to_be_bytes());
-    sha.update(entry.at.as_millis().to_be_bytes());
-    for text in [entry.actor, entry.action, entry.object, entry.reason, entry.detail] {
-        sha.update((text.len() as u64).to_be_bytes());
-        sha.update(text.as_bytes());
-    }
-    sha.finalize().to_vec()
 }

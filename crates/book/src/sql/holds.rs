@@ -7,10 +7,8 @@ use curfew_store::{Durability, Queue, Sqlite, StoreError};
 use super::audit::{self, Entry};
 use super::rows::column;
 use super::transact::{unread, write};
+use crate::trail::{CURFEW, hold_object};
 use crate::{BookError, HoldRow, SuppressionRow};
-
-/// The actor that isn't a person: what Curfew does by itself is no entry of the audit trail.
-const CURFEW: &str = "curfew";
 
 pub(super) async fn suppress(store: &Sqlite, row: SuppressionRow) -> Result<bool, BookError> {
     write(store, Queue::Ledger, Durability::Disk, "suppress a recipient", move |conn| {
@@ -95,7 +93,7 @@ pub(super) async fn hold(store: &Sqlite, row: HoldRow) -> Result<(), BookError> 
             query.execute(&mut *conn).await.map_err(StoreError::during("hold"))?;
             if row.actor != CURFEW {
                 let detail = serde_json::json!({ "until": row.until.map(Moment::rfc3339) }).to_string();
-                let object = object(&row.kind, &row.name);
+                let object = hold_object(&row.kind, &row.name);
                 audit::append(
                     conn,
                     Entry { at: row.since, actor: &row.actor, action: &row.by, object: &object, reason: &row.reason, detail: &detail },
@@ -125,7 +123,7 @@ pub(super) async fn lift(store: &Sqlite, lift: Lift) -> Result<bool, BookError> 
             let gone = query.execute(&mut *conn).await.map_err(StoreError::during("lift a hold"))?.rows_affected() > 0;
             if gone && lift.actor != CURFEW {
                 let detail = serde_json::json!({ "by": lift.by }).to_string();
-                let object = object(&lift.kind, &lift.name);
+                let object = hold_object(&lift.kind, &lift.name);
                 audit::append(
                     conn,
                     Entry { at: lift.at, actor: &lift.actor, action: "lift", object: &object, reason: &lift.reason, detail: &detail },
@@ -183,9 +181,4 @@ pub(super) async fn beat(store: &Sqlite, count: u64, at: Moment) -> Result<(), B
 pub(super) async fn last_beat(store: &Sqlite) -> Result<Option<(u64, Moment)>, BookError> {
     let found = sqlx::query(include_str!("queries/last_beat.sql")).fetch_optional(store.read()).await.map_err(unread("read the beat"))?;
     found.as_ref().map(|row| Ok((column::<i64>(row, 0)?.cast_unsigned(), Moment::from_millis(column(row, 1)?)))).transpose()
-}
-
-/// A hold's object in the audit trail.
-fn object(kind: &str, name: &str) -> String {
-    if name.is_empty() { kind.to_owned() } else { format!("{kind}/{name}") }
 }

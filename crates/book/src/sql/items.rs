@@ -3,32 +3,17 @@
 //! An item stands for one dead letter of one generation; it is inserted once and never upserted. A later version of the same dead
 //! letter (its doubt ended) changes the item that stands.
 
-use std::collections::BTreeMap;
-
-use curfew_domain::history::cut;
-use curfew_domain::limits::DIAGNOSTIC_BYTES_MAX;
-use curfew_domain::policy::AtDeadline;
-use curfew_domain::{Moment, Reason, Record};
+use curfew_domain::Moment;
 use curfew_store::StoreError;
 use sqlx::SqliteConnection;
-use uuid::{NoContext, Timestamp, Uuid};
+use uuid::Uuid;
 
-use super::forms;
 use super::rows::{Locked, column, id};
 use super::transact::Halt;
+use crate::forms;
 use crate::judge::ItemFate;
-
-/// What an item is made with.
-pub struct Circumstances<'a> {
-    /// Owners by reason's word.
-    pub owners: &'a BTreeMap<String, String>,
-    /// The record that tells of the dead letter.
-    pub record: Option<&'a Record>,
-    /// Who ends the item, for its note.
-    pub actor: &'a str,
-    /// When.
-    pub at: Moment,
-}
+pub use crate::judge::item::{Circumstances, new_id};
+use crate::judge::item::{begins_in_doubt, diagnostic, owner, reason};
 
 /// Carries out the item's part; `locked.item` follows.
 ///
@@ -80,13 +65,6 @@ pub async fn in_doubt(conn: &mut SqliteConnection, item: i64) -> Result<bool, Ha
     Ok(found.unwrap_or(false))
 }
 
-/// A new item's id: its order is that of `at`.
-pub fn new_id(at: Moment) -> Uuid {
-    let ms = u64::try_from(at.as_millis()).unwrap_or(0);
-    let nanos = u32::try_from(ms % 1000).expect("under a thousand") * 1_000_000;
-    Uuid::new_v7(Timestamp::from_unix(NoContext, ms / 1000, nanos))
-}
-
 async fn record(conn: &mut SqliteConnection, locked: &mut Locked, working: Option<i64>, with: &Circumstances<'_>) -> Result<(), Halt> {
     let stands: Option<i64> = sqlx::query_scalar(include_str!("queries/item_of_generation.sql"))
         .bind(locked.n)
@@ -107,7 +85,7 @@ async fn record(conn: &mut SqliteConnection, locked: &mut Locked, working: Optio
 
 async fn insert(conn: &mut SqliteConnection, locked: &Locked, replay_of: Option<Uuid>, with: &Circumstances<'_>) -> Result<i64, Halt> {
     let (row, job) = (&locked.row, &locked.row.job);
-    let reason = row.reason.unwrap_or(Reason::ReconciliationRequired);
+    let reason = reason(row);
     let new = new_id(with.at);
     let number = sqlx::query_scalar(include_str!("queries/item_insert.sql"))
         .bind(new.as_bytes().as_slice())
@@ -122,11 +100,11 @@ async fn insert(conn: &mut SqliteConnection, locked: &Locked, replay_of: Option<
         .bind(row.attempts)
         .bind(row.last.as_ref().map(forms::last))
         .bind(reason.word())
-        .bind(diagnostic(locked))
+        .bind(diagnostic(&locked.row))
         .bind(owner(reason, with))
         .bind(row.generation)
         .bind(replay_of.map(|id| id.as_bytes().to_vec()))
-        .bind(row.doubt.is_some() || (with.record.is_none() && reason == Reason::LedgerRecordMissing))
+        .bind(begins_in_doubt(row, with))
         .bind(with.record.and_then(|r| r.lease_until).map(Moment::as_millis))
         .bind(with.at.as_millis());
     Ok(number.fetch_one(conn).await.map_err(StoreError::during("record a dead letter"))?)
@@ -136,8 +114,8 @@ async fn told_again(conn: &mut SqliteConnection, locked: &Locked, item: i64, wit
     let row = &locked.row;
     let query = sqlx::query(include_str!("queries/item_told_again.sql"))
         .bind(item)
-        .bind(row.reason.unwrap_or(Reason::ReconciliationRequired).word())
-        .bind(diagnostic(locked))
+        .bind(reason(row).word())
+        .bind(diagnostic(&locked.row))
         .bind(row.last.as_ref().map(forms::last))
         .bind(row.attempts)
         .bind(row.doubt.is_some())
@@ -156,22 +134,4 @@ async fn close(conn: &mut SqliteConnection, item: i64, status: &'static str, wit
         note(conn, item, with.at, with.actor, why).await?;
     }
     Ok(id)
-}
-
-/// What people read first: the last outcome's words, or how the story ended.
-fn diagnostic(locked: &Locked) -> String {
-    let words = locked.row.last.as_ref().map(|last| last.diagnostic.as_str());
-    let end = locked.row.history.last().map(|entry| entry.detail.as_str());
-    let mut text = words.or(end).unwrap_or_default().to_owned();
-    cut(&mut text, DIAGNOSTIC_BYTES_MAX);
-    text
-}
-
-/// By an escalation, else by the reason.
-fn owner<'a>(reason: Reason, with: &'a Circumstances<'_>) -> Option<&'a str> {
-    let escalated = with.record.and_then(|record| match (&record.at_deadline, reason) {
-        (AtDeadline::Escalate(owner), Reason::BusinessDeadlineReached) => Some(owner.as_str()),
-        (AtDeadline::Review | AtDeadline::Suppress | AtDeadline::Escalate(_), _other) => None,
-    });
-    escalated.or_else(|| with.owners.get(reason.word()).map(String::as_str))
 }

@@ -7,7 +7,6 @@ mod accept;
 pub mod audit;
 mod chunks;
 mod evidence;
-pub mod forms;
 mod holds;
 pub mod items;
 mod query;
@@ -23,6 +22,7 @@ use curfew_domain::sealed::RecipientRef;
 use curfew_domain::{JobId, Key, Moment, Shard};
 use curfew_store::{Durability, Migration, Queue, Sqlite};
 
+pub use crate::forms;
 pub use rows::{Locked, lock_numbered, lock_row, save_histories, save_rows};
 pub use settle::tell_stories;
 pub use transact::{Halt, book_error, unread, write};

@@ -3,13 +3,13 @@
 use curfew_domain::{JobId, Key};
 use curfew_store::Sqlite;
 
-use super::accept::date;
-use super::rows::{Locked, code, column, id, json_texts, locked, select, state};
+use super::rows::{Locked, column, json_texts, locked, select};
 use super::transact::unread;
+use crate::forms::{code, id, state};
+use crate::judge::door::date;
+use crate::paging::{PAGE_MAX, cursor, cut_page, parse_key, uncursor};
 use crate::{BookError, BookState, Day, Filter, JobView, Page, Row};
 
-/// The most rows of one page.
-const PAGE_MAX: u32 = 500;
 /// Above every id.
 const ABOVE_ALL: [u8; 17] = [0xff; 17];
 
@@ -109,32 +109,4 @@ pub(super) async fn day_staged(store: &Sqlite, day: &str, tenant: Option<&str>, 
 
 fn views(rows: impl Iterator<Item = Result<Locked, BookError>>) -> Result<Vec<JobView>, BookError> {
     rows.map(|row| row.map(|l| JobView { row: l.row })).collect()
-}
-
-fn parse_key(text: &str) -> Result<Key, BookError> {
-    Key::parse(text).map_err(|e| BookError::Unreadable(format!("a key {e}")))
-}
-
-/// One row more than asked for was read: where it is there, a next page begins after the last one shown.
-pub(super) fn cut_page<T>(items: &mut Vec<T>, limit: u32, cursor: impl Fn(&T) -> String) -> Option<String> {
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    if items.len() <= limit {
-        return None;
-    }
-    items.truncate(limit);
-    items.last().map(cursor)
-}
-
-fn cursor(id: JobId) -> String {
-    hex::encode(id.as_bytes())
-}
-
-fn uncursor(cursor: &str) -> Result<JobId, BookError> {
-    let bytes = hex::decode(cursor).map_err(|_form| not_a_cursor())?;
-    id(&bytes).map_err(|_length| not_a_cursor())
-}
-
-/// The answer to a cursor of somebody's own making.
-pub(super) fn not_a_cursor() -> BookError {
-    BookError::Invalid { field: "cursor", reason: "is none that a list answered".to_owned() }
 }

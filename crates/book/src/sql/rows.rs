@@ -4,16 +4,16 @@ use std::sync::LazyLock;
 
 use curfew_domain::job::Job;
 use curfew_domain::sealed::{RecipientRef, Sealed};
-use curfew_domain::{JobId, Key, Moment, Shard};
+use curfew_domain::{Key, Moment, Shard};
 use curfew_store::StoreError;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
-use uuid::Uuid;
 
 use super::chunks::Chunks;
-use super::forms::{self, Facts, ToldSoFar};
 use super::transact::Halt;
-use crate::{BookError, BookState, Row};
+use crate::forms::{self, Facts, ToldSoFar};
+pub use crate::forms::{code, id};
+use crate::{BookError, Row};
 
 /// A SELECT over rows: how much of each, then which.
 macro_rules! select {
@@ -37,22 +37,6 @@ pub struct Locked {
 static SAVE: LazyLock<Chunks> =
     LazyLock::new(|| Chunks::new("save rows", include_str!("queries/save_rows.sql"), 12, include_str!("queries/save_rows_end.sql")));
 static HISTORY: LazyLock<Chunks> = LazyLock::new(|| Chunks::new("save histories", include_str!("queries/put_history.sql"), 2, ""));
-
-/// The code of a state in the table.
-pub const fn code(state: BookState) -> i64 {
-    match state {
-        BookState::Planned => 0,
-        BookState::Staged => 1,
-        BookState::Sent => 2,
-        BookState::DeadLetter => 3,
-        BookState::Cancelled => 4,
-        BookState::Suppressed => 5,
-    }
-}
-
-pub(super) fn state(code: i64) -> Result<BookState, BookError> {
-    BookState::ALL.into_iter().find(|s| self::code(*s) == code).ok_or_else(|| BookError::Unreadable(format!("state {code}")))
-}
 
 /// The rows of these keys, locked for this transaction (the writer is alone), histories read, letters not.
 ///
@@ -127,7 +111,7 @@ pub(super) fn locked(found: &SqliteRow) -> Result<Locked, BookError> {
         None => Vec::new(),
     };
     let row = Row {
-        state: state(column(found, 8)?)?,
+        state: forms::state(column(found, 8)?)?,
         generation: column(found, 9)?,
         seen: (column(found, 10)?, column(found, 11)?, column::<i64>(found, 12)?.cast_unsigned()),
         ever_staged: column(found, 13)?,
@@ -181,14 +165,6 @@ where
     T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
 {
     found.try_get(place).map_err(|_foreign| BookError::Unreadable(format!("column {place}")))
-}
-
-/// A job's id from its sixteen bytes.
-///
-/// # Errors
-/// `Unreadable`.
-pub fn id(bytes: &[u8]) -> Result<JobId, BookError> {
-    Uuid::from_slice(bytes).map(JobId).map_err(|_length| BookError::Unreadable("an id".to_owned()))
 }
 
 /// Keys as a JSON list, for `json_each`.

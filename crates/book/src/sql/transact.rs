@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use curfew_store::{Durability, Queue, Remedy, Sqlite, StoreError};
+use curfew_store::{Durability, Queue, Remedy, Sqlite, StoreError, Undoable};
 use futures::future::BoxFuture;
 use sqlx::SqliteConnection;
 
@@ -26,6 +26,15 @@ impl From<StoreError> for Halt {
 impl From<BookError> for Halt {
     fn from(error: BookError) -> Self {
         Halt::Book(error)
+    }
+}
+
+impl Undoable for Halt {
+    fn of_the_store(&self) -> Option<&StoreError> {
+        match self {
+            Halt::Store(error) => Some(error),
+            Halt::Book(_) => None,
+        }
     }
 }
 

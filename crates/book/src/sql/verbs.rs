@@ -1,27 +1,20 @@
 //! Operators' verbs: a row, which is the audit entry, before any transition (K5).
 
-use curfew_domain::verb::{NumberedVerb, Verb};
+use curfew_domain::verb::NumberedVerb;
 use curfew_domain::{Key, Moment};
 use curfew_store::{Durability, Queue, Sqlite, StoreError};
 use sqlx::SqliteConnection;
 
 use super::audit::{self, Entry};
-use super::forms;
 use super::items::{self, Circumstances};
 use super::rows::{Locked, column, lock_numbered, lock_row, save_histories, save_rows};
 use super::transact::{Halt, unread, write};
+use crate::forms;
 use crate::judge::{self, Closing, ItemFate, Opening};
 use crate::{BookError, OpenVerb, OpenedVerb, VerbEnd, VerbRequest};
 
 pub(super) async fn open(store: &Sqlite, request: VerbRequest) -> Result<OpenedVerb, BookError> {
-    if let Verb::Move { release_at, deadline_at } = request.verb
-        && deadline_at <= release_at
-    {
-        return Err(BookError::Invalid { field: "deadline_at", reason: "is not after release_at".to_owned() });
-    }
-    if request.reason.trim().is_empty() {
-        return Err(BookError::Invalid { field: "reason", reason: "is empty".to_owned() });
-    }
+    judge::check(&request)?;
     write(store, Queue::Ledger, Durability::Disk, "open a verb", move |conn| Box::pin(opened(conn, request))).await
 }
 
@@ -59,7 +52,7 @@ async fn insert(conn: &mut SqliteConnection, locked: &Locked, request: &VerbRequ
         .fetch_one(&mut *conn)
         .await
         .map_err(StoreError::during("open a verb"))?;
-    let detail = detail(number, locked.row.generation, &request.verb);
+    let detail = judge::detail(number, locked.row.generation, &request.verb);
     let entry = Entry {
         at: request.at,
         actor: &request.actor,
@@ -70,16 +63,6 @@ async fn insert(conn: &mut SqliteConnection, locked: &Locked, request: &VerbRequ
     };
     audit::append(conn, entry).await?;
     Ok(number.cast_unsigned())
-}
-
-fn detail(number: i64, generation: u32, verb: &Verb) -> String {
-    match verb {
-        Verb::Cancel | Verb::Suppress => serde_json::json!({ "verb": number, "generation": generation }),
-        Verb::Move { release_at, deadline_at } => {
-            serde_json::json!({ "verb": number, "generation": generation, "release_at": release_at.rfc3339(), "deadline_at": deadline_at.rfc3339() })
-        }
-    }
-    .to_string()
 }
 
 pub(super) async fn close(store: &Sqlite, number: u64, end: VerbEnd, at: Moment) -> Result<bool, BookError> {

@@ -23,8 +23,9 @@ pub(super) fn options(url: &str, options: &PostgresOptions) -> Result<PgConnectO
             ("idle_in_transaction_session_timeout", ms(options.idle_in_transaction_timeout)),
         ])
         // Every statement here reads few rows by an index. These plans would read a month of jobs, and are chosen where statistics are old:
-        // after a morning's import, say. Compiling pays for statements of seconds; many partitions make it look worthwhile.
-        .options([("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("jit", "off")])
+        // after a morning's import, or for a month that was empty when the statement was planned. Compiling pays for statements of seconds;
+        // many partitions make it look worthwhile.
+        .options([("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("jit", "off")])
         // A client that is gone without a word lets its locks go after half a minute.
         .options([("tcp_keepalives_idle", "15"), ("tcp_keepalives_interval", "5"), ("tcp_keepalives_count", "3")])
         .disable_statement_logging();

@@ -81,6 +81,16 @@ impl Postgres {
         let_go(operation, conn, answer.map(|found| found.map_err(StoreError::asking(operation))))
     }
 
+    /// One statement that writes, committed by itself; how many rows it changed.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn run(&self, operation: &'static str, query: Query<'_, sqlx::Postgres, PgArguments>) -> Result<u64, StoreError> {
+        let mut conn = self.check_out(operation).await?;
+        let answer = timeout(self.inner.options.answer_timeout, query.execute(&mut *conn)).await;
+        let_go(operation, conn, answer.map(|done| done.map(|done| done.rows_affected()).map_err(StoreError::asking(operation))))
+    }
+
     async fn check_out(&self, operation: &'static str) -> Result<PoolConnection<sqlx::Postgres>, StoreError> {
         self.inner.pool.acquire().await.map_err(StoreError::asking(operation))
     }

@@ -1,4 +1,4 @@
-//! The forms that stand in the book's BLOB columns: MessagePack with named fields, the format number first.
+//! The forms that stand in the book's binary columns, the same in every store: MessagePack with named fields, the format number first.
 
 use std::collections::BTreeMap;
 
@@ -8,47 +8,48 @@ use curfew_domain::job::{Job, LocalTimes};
 use curfew_domain::outcome::Receipt;
 use curfew_domain::record::LastOutcome;
 use curfew_domain::verb::Verb;
-use curfew_domain::{Moment, Reason, Token};
+use curfew_domain::{JobId, Moment, Reason, Token};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use crate::{BookError, Row};
+use crate::{BookError, BookState, Row};
 
 /// What never changes after the door.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     format: u16,
-    pub(super) purpose: String,
-    pub(super) subject_ref: String,
-    pub(super) business_date: String,
-    pub(super) fingerprints: BTreeMap<String, String>,
+    pub(crate) purpose: String,
+    pub(crate) subject_ref: String,
+    pub(crate) business_date: String,
+    pub(crate) fingerprints: BTreeMap<String, String>,
     #[serde(default)]
-    pub(super) local: Option<LocalTimes>,
-    pub(super) policy: String,
-    pub(super) transport: String,
+    pub(crate) local: Option<LocalTimes>,
+    pub(crate) policy: String,
+    pub(crate) transport: String,
     #[serde(default)]
-    pub(super) labels: BTreeMap<String, String>,
-    pub(super) accepted_at: Moment,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) accepted_at: Moment,
 }
 
 /// What stories and evidence told.
 #[derive(Serialize, Deserialize, Default)]
-pub(super) struct ToldSoFar {
+pub(crate) struct ToldSoFar {
     format: u16,
     #[serde(default)]
-    pub(super) last: Option<LastOutcome>,
+    pub(crate) last: Option<LastOutcome>,
     #[serde(default)]
-    pub(super) reason: Option<Reason>,
+    pub(crate) reason: Option<Reason>,
     #[serde(default)]
-    pub(super) receipt: Option<Receipt>,
+    pub(crate) receipt: Option<Receipt>,
     #[serde(default)]
-    pub(super) doubt: Option<Token>,
+    pub(crate) doubt: Option<Token>,
     #[serde(default)]
-    pub(super) window_doubts: Vec<Token>,
+    pub(crate) window_doubts: Vec<Token>,
     #[serde(default)]
-    pub(super) doubts: Vec<Token>,
+    pub(crate) doubts: Vec<Token>,
     #[serde(default)]
-    pub(super) pins: Vec<String>,
+    pub(crate) pins: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,7 +58,7 @@ struct One<T> {
     value: T,
 }
 
-pub(super) fn facts(job: &Job) -> Vec<u8> {
+pub(crate) fn facts(job: &Job) -> Vec<u8> {
     form::encode(&Facts {
         format: FORMAT,
         purpose: job.purpose.clone(),
@@ -72,7 +73,7 @@ pub(super) fn facts(job: &Job) -> Vec<u8> {
     })
 }
 
-pub(super) fn told(row: &Row) -> Vec<u8> {
+pub(crate) fn told(row: &Row) -> Vec<u8> {
     form::encode(&ToldSoFar {
         format: FORMAT,
         last: row.last.clone(),
@@ -85,11 +86,11 @@ pub(super) fn told(row: &Row) -> Vec<u8> {
     })
 }
 
-pub(super) fn history(entries: &[HistoryEntry]) -> Vec<u8> {
+pub(crate) fn history(entries: &[HistoryEntry]) -> Vec<u8> {
     form::encode(&One { format: FORMAT, value: entries })
 }
 
-pub(super) fn verb(verb: &Verb) -> Vec<u8> {
+pub(crate) fn verb(verb: &Verb) -> Vec<u8> {
     form::encode(&One { format: FORMAT, value: verb })
 }
 
@@ -106,6 +107,30 @@ pub fn one<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, B
     read::<One<T>>(what, bytes).map(|one| one.value)
 }
 
-pub(super) fn read<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, BookError> {
+pub(crate) fn read<T: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<T, BookError> {
     form::decode(bytes).map_err(|e| BookError::Unreadable(format!("{what}: {e}")))
+}
+
+/// The code of a state in the table.
+pub const fn code(state: BookState) -> i64 {
+    match state {
+        BookState::Planned => 0,
+        BookState::Staged => 1,
+        BookState::Sent => 2,
+        BookState::DeadLetter => 3,
+        BookState::Cancelled => 4,
+        BookState::Suppressed => 5,
+    }
+}
+
+pub(crate) fn state(code: i64) -> Result<BookState, BookError> {
+    BookState::ALL.into_iter().find(|s| self::code(*s) == code).ok_or_else(|| BookError::Unreadable(format!("state {code}")))
+}
+
+/// A job's id from its sixteen bytes.
+///
+/// # Errors
+/// `Unreadable`.
+pub fn id(bytes: &[u8]) -> Result<JobId, BookError> {
+    Uuid::from_slice(bytes).map(JobId).map_err(|_length| BookError::Unreadable("an id".to_owned()))
 }

@@ -1,0 +1,1 @@
+SELECT number, at, actor, action, object, reason, detail, hash FROM audit WHERE number < $1 ORDER BY number DESC LIMIT $2

@@ -1,0 +1,1 @@
+SELECT generation, verb, outcome, actor FROM verbs WHERE number = $1

@@ -1,0 +1,1 @@
+  NULL::bytea, (SELECT h.entries FROM job_history h WHERE h.id = j.id)

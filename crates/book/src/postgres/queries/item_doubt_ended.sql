@@ -1,0 +1,1 @@
+UPDATE items SET in_doubt = false WHERE n = $1

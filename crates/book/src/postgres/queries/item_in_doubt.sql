@@ -1,0 +1,1 @@
+SELECT in_doubt FROM items WHERE n = $1

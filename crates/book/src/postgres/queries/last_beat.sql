@@ -1,0 +1,1 @@
+SELECT count, at FROM beats WHERE id = 1

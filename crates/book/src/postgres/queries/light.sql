@@ -1,0 +1,1 @@
+  NULL::bytea, NULL::bytea

@@ -1,0 +1,1 @@
+FROM jobs j WHERE j.tenant = $4 AND j.id < $1 AND j.state = ANY ($2::smallint[]) ORDER BY j.id DESC LIMIT $3

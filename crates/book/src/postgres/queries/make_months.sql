@@ -1,0 +1,1 @@
+SELECT make_months($1, $2)

@@ -1,0 +1,1 @@
+DELETE FROM suppressions WHERE tenant = $1 AND recipient_ref = $2

@@ -1,0 +1,1 @@
+SELECT job FROM verbs WHERE number = $1

@@ -1,0 +1,114 @@
+//! Reading: one row, lists by keyset, a day's figures, the auditor's walk.
+
+use std::collections::HashMap;
+
+use curfew_domain::{JobId, Key};
+use curfew_store::Postgres;
+use sqlx::postgres::PgRow;
+
+use super::rows::{column, locked, select, small};
+use super::transact::unread;
+use crate::forms::{code, id, state};
+use crate::judge::door::date;
+use crate::paging::{PAGE_MAX, cursor, cut_page, parse_key, uncursor};
+use crate::{BookError, BookState, Day, Filter, JobView, Page, Row};
+
+/// Above every id.
+const ABOVE_ALL: [u8; 17] = [0xff; 17];
+
+pub(super) async fn by_key(store: &Postgres, key: &Key) -> Result<Option<Row>, BookError> {
+    let query = sqlx::query(select!("whole.sql", "of_keys.sql")).bind(vec![key.as_str()]);
+    let found = store.first("read a row", query).await.map_err(unread("read a row"))?;
+    found.as_ref().map(|row| locked(row).map(|l| l.row)).transpose()
+}
+
+pub(super) async fn by_id(store: &Postgres, id: JobId) -> Result<Option<Row>, BookError> {
+    let query = sqlx::query(select!("whole.sql", "of_ids.sql")).bind(vec![id.as_bytes().as_slice()]);
+    let found = store.first("read a row", query).await.map_err(unread("read a row"))?;
+    found.as_ref().map(|row| locked(row).map(|l| l.row)).transpose()
+}
+
+pub(super) async fn rows(store: &Postgres, keys: &[Key]) -> Result<Vec<Option<JobView>>, BookError> {
+    let query = sqlx::query(select!("light.sql", "of_keys.sql")).bind(keys.iter().map(Key::as_str).collect::<Vec<_>>());
+    let found = views(&store.all("read rows", query).await.map_err(unread("read rows"))?)?;
+    let by_key: HashMap<Key, JobView> = found.into_iter().map(|view| (view.row.job.key.clone(), view)).collect();
+    Ok(keys.iter().map(|key| by_key.get(key).cloned()).collect())
+}
+
+pub(super) async fn list(store: &Postgres, filter: &Filter) -> Result<Page<JobView>, BookError> {
+    let limit = filter.limit.clamp(1, PAGE_MAX);
+    let below = filter.cursor.as_deref().map_or_else(|| Ok(ABOVE_ALL.to_vec()), |cursor| uncursor(cursor).map(|id| id.as_bytes().to_vec()))?;
+    let states: Vec<BookState> = if filter.states.is_empty() { BookState::ALL.to_vec() } else { filter.states.clone() };
+    let ended_otherwise = states.iter().all(|s| code(*s) >= code(BookState::DeadLetter));
+    let codes: Vec<i16> = states.into_iter().map(small).collect();
+    let query = match (&filter.recipient_ref, &filter.tenant) {
+        (Some(_), _either) => sqlx::query(select!("light.sql", "list_of_recipient.sql")),
+        (None, Some(_)) => sqlx::query(select!("light.sql", "list_of_tenant.sql")),
+        (None, None) if ended_otherwise => sqlx::query(select!("light.sql", "list_ended.sql")),
+        (None, None) => sqlx::query(select!("light.sql", "list_all.sql")),
+    };
+    let query = query.bind(below).bind(codes).bind(i64::from(limit) + 1);
+    let query = match (&filter.recipient_ref, &filter.tenant) {
+        (Some(recipient), tenant) => query.bind(recipient.0.as_str()).bind(tenant.as_deref()),
+        (None, Some(tenant)) => query.bind(tenant.as_str()),
+        (None, None) => query,
+    };
+    let mut items = views(&store.all("list jobs", query).await.map_err(unread("list jobs"))?)?;
+    Ok(Page { next_cursor: cut_page(&mut items, limit, |view| cursor(view.row.job.id)), items })
+}
+
+pub(super) async fn staged_after(store: &Postgres, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
+    let query = sqlx::query(select!("light.sql", "staged_after.sql")).bind(after.map_or("", Key::as_str)).bind(i64::from(limit));
+    views(&store.all("list staged rows", query).await.map_err(unread("list staged rows"))?)
+}
+
+pub(super) async fn day(store: &Postgres, day: &str, tenant: Option<&str>) -> Result<Day, BookError> {
+    let query = sqlx::query(include_str!("queries/day.sql")).bind(date(day)).bind(tenant);
+    let found = store.all("count a day", query).await.map_err(unread("count a day"))?;
+    let mut figures = Day::default();
+    for row in &found {
+        let (which, count) = (column::<i64>(row, 0)?, column::<i64>(row, 1)?.cast_unsigned());
+        if which < 0 {
+            figures.accepted = count;
+            continue;
+        }
+        match state(which)? {
+            BookState::Planned => figures.planned = count,
+            BookState::Staged => figures.staged = count,
+            BookState::Sent => figures.sent = count,
+            BookState::DeadLetter => figures.dead_letter = count,
+            BookState::Cancelled => figures.cancelled = count,
+            BookState::Suppressed => figures.suppressed = count,
+        }
+    }
+    Ok(figures)
+}
+
+pub(super) async fn day_differences(
+    store: &Postgres,
+    day: &str,
+    tenant: Option<&str>,
+    limit: u32,
+) -> Result<Vec<(JobId, Option<Key>, Option<BookState>)>, BookError> {
+    let query = sqlx::query(include_str!("queries/day_differences.sql")).bind(date(day)).bind(tenant).bind(i64::from(limit));
+    let found = store.all("find a day's differences", query).await.map_err(unread("find a day's differences"))?;
+    let read = |row| {
+        Ok((
+            id(column(row, 0)?)?,
+            column::<Option<&str>>(row, 1)?.map(parse_key).transpose()?,
+            column::<Option<i64>>(row, 2)?.map(state).transpose()?,
+        ))
+    };
+    found.iter().map(read).collect()
+}
+
+pub(super) async fn day_staged(store: &Postgres, day: &str, tenant: Option<&str>, after: Option<&Key>, limit: u32) -> Result<Vec<Key>, BookError> {
+    let query =
+        sqlx::query(include_str!("queries/day_staged.sql")).bind(date(day)).bind(tenant).bind(after.map_or("", Key::as_str)).bind(i64::from(limit));
+    let found = store.all("list a day's staged rows", query).await.map_err(unread("list a day's staged rows"))?;
+    found.iter().map(|row| parse_key(column(row, 0)?)).collect()
+}
+
+fn views(rows: &[PgRow]) -> Result<Vec<JobView>, BookError> {
+    rows.iter().map(|row| locked(row).map(|l| JobView { row: l.row })).collect()
+}

@@ -1,0 +1,71 @@
+//! Staging's side of the book: what is due, and marking what the ledger now owns.
+
+use std::time::Duration;
+
+use curfew_domain::{Key, Moment, Shard};
+use curfew_store::{Durability, Postgres, StoreError};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::Halt;
+use super::rows::{column, locked, select};
+use super::transact::{unread, write};
+use crate::{BookError, Planned};
+
+/// How long a row that one scheduler read stays out of the others' way. It has the row staged and marked long before, or it is gone.
+const SOFT_CLAIM: Duration = Duration::from_secs(5);
+
+/// What one scheduler asks for.
+struct Ask {
+    me: Uuid,
+    shards: Vec<i16>,
+    until: Moment,
+    limit: u32,
+}
+
+pub(super) async fn plan(store: &Postgres, me: Uuid, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError> {
+    let ask = Ask { me, shards: shards.iter().map(|s| i16::from(s.0)).collect(), until, limit };
+    write(store, Durability::Process, "plan", ask, |conn, ask| Box::pin(planned(conn, ask))).await
+}
+
+async fn planned(conn: &mut PgConnection, ask: &Ask) -> Result<Vec<Planned>, Halt> {
+    let failed = StoreError::asking("plan");
+    let claim = sqlx::query(include_str!("queries/plan_claim.sql"))
+        .bind(ask.until.as_millis())
+        .bind(&ask.shards)
+        .bind(i64::from(ask.limit))
+        .bind(ask.me.as_bytes().as_slice())
+        .bind(i64::try_from(SOFT_CLAIM.as_millis()).expect("seconds fit"));
+    let claimed = claim.fetch_all(&mut *conn).await.map_err(failed)?;
+    if claimed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = claimed.iter().map(|row| column::<&[u8]>(row, 0)).collect::<Result<Vec<_>, _>>()?;
+    let found = sqlx::query(select!("whole.sql", "of_ids.sql")).bind(ids).fetch_all(conn).await.map_err(failed)?;
+    let mut planned = found.iter().map(|row| locked(row).map(|l| Planned { row: l.row })).collect::<Result<Vec<_>, _>>()?;
+    // A verb may have been opened between the two statements.
+    planned.retain(|p| p.row.open_verb.is_none());
+    planned.sort_by_key(|p| (p.row.job.release_at, p.row.job.id));
+    Ok(planned)
+}
+
+pub(super) async fn next_release(store: &Postgres) -> Result<Option<Moment>, BookError> {
+    let query = sqlx::query(include_str!("queries/next_release.sql"));
+    let found = store.first("find the next release", query).await.map_err(unread("find the next release"))?;
+    found.map(|row| column(&row, 0).map(Moment::from_millis)).transpose()
+}
+
+/// A mark that is lost with the server is made again: staging is idempotent. So it doesn't wait for the disk.
+pub(super) async fn mark_staged(store: &Postgres, rows: &[(Key, u32)]) -> Result<(), BookError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let marks: (Vec<String>, Vec<i32>) = rows.iter().map(|(key, generation)| (key.as_str().to_owned(), generation.cast_signed())).unzip();
+    write(store, Durability::Process, "mark staged", marks, |conn, (keys, generations)| {
+        Box::pin(async move {
+            let mark = sqlx::query(include_str!("queries/mark_staged.sql")).bind(keys).bind(generations);
+            Ok(mark.execute(conn).await.map(drop).map_err(StoreError::asking("mark staged"))?)
+        })
+    })
+    .await
+}
