@@ -24,4 +24,4 @@ pub use holds::{copy_holds, held, in_force, strongest};
 pub use rules::{Rulebook, TransportRules};
 pub use stage::{Staged, first_version, stage};
 pub use verb::{VerbOutcome, carry_out, finish};
-pub use verdict::{Report, Reported, report};
+pub use verdict::{By, Report, Reported, report};

@@ -1,6 +1,7 @@
 //! An operator's verb: first a row in the book, then a transition, then one transaction that applies it and closes the row.
 
 use curfew_book::{Book, BookState, OpenedVerb, Planned, Row, VerbEnd, VerbRequest};
+use curfew_domain::history::HistoryEntry;
 use curfew_domain::transition::{Event, Refusal, transition};
 use curfew_domain::verb::NumberedVerb;
 use curfew_domain::{Key, State};
@@ -36,13 +37,13 @@ pub async fn carry_out(
     rulebook: &Rulebook,
     request: VerbRequest,
 ) -> Result<VerbOutcome, CourierError> {
-    let key = request.key.clone();
+    let (key, actor) = (request.key.clone(), request.actor.clone());
     match book.open_verb(request).await? {
         OpenedVerb::NotFound => Ok(VerbOutcome::NotFound),
         OpenedVerb::Refused(state) => Ok(VerbOutcome::Refused(state.word())),
         OpenedVerb::Done(row) => Ok(VerbOutcome::Applied(row)),
         OpenedVerb::Open(verb, _row) => {
-            let applied = finish(ledger, book, review, rulebook, &key, &verb).await?;
+            let applied = finish(ledger, book, review, rulebook, &key, &verb, &actor).await?;
             let row = book.by_key(&key).await?;
             Ok(match (applied, row) {
                 (_, None) => VerbOutcome::NotFound,
@@ -61,7 +62,7 @@ async fn refused_in(ledger: &dyn Ledger, row: &Row) -> Result<&'static str, Cour
     Ok(record.map_or(row.state.word(), |r| r.state.word()))
 }
 
-/// Brings an open verb to its end, whoever opened it. Whether it stands applied.
+/// Brings an open verb to its end, whoever opened it; `actor` is the name that history shows. Whether it stands applied.
 ///
 /// # Errors
 /// `CourierError`: the row stays open.
@@ -72,6 +73,7 @@ pub async fn finish(
     rulebook: &Rulebook,
     key: &Key,
     verb: &NumberedVerb,
+    actor: &str,
 ) -> Result<bool, CourierError> {
     for _ in 0..TRIES_MAX {
         let read_at = ledger.now().await?;
@@ -81,7 +83,7 @@ pub async fn finish(
         } else if row.state != BookState::Staged {
             return Ok(book.close_verb(verb.number, VerbEnd::InTheBook, read_at).await?);
         }
-        if let Some(end) = swap(ledger, key, verb).await? {
+        if let Some(end) = swap(ledger, key, verb, actor).await? {
             return Ok(book.close_verb(verb.number, end, read_at).await?);
         }
     }
@@ -89,11 +91,12 @@ pub async fn finish(
 }
 
 /// One try in the ledger; `None`: somebody was first, look again.
-async fn swap(ledger: &dyn Ledger, key: &Key, verb: &NumberedVerb) -> Result<Option<VerbEnd>, CourierError> {
+async fn swap(ledger: &dyn Ledger, key: &Key, verb: &NumberedVerb, actor: &str) -> Result<Option<VerbEnd>, CourierError> {
     let now = ledger.now().await?;
     let Some(record) = ledger.records(std::slice::from_ref(key)).await?.pop().flatten() else { return Ok(None) };
     match transition(&record, &Event::Verb(verb), now) {
-        Ok(change) => {
+        Ok(mut change) => {
+            change.history = change.history.map(|entry| HistoryEntry { actor: actor.to_owned(), ..entry }.bounded());
             let next = change.record.clone();
             match ledger.swap(Swap::of(&record, change).on_disk()).await? {
                 Swapped::Swapped => Ok(Some(VerbEnd::Applied(Box::new(next)))),

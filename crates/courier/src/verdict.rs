@@ -31,6 +31,34 @@ pub struct Report<'a> {
     pub token: Token,
     /// What became of it.
     pub verdict: Verdict<'a>,
+    /// Who says so.
+    pub by: By,
+}
+
+/// Who brings a verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum By {
+    /// The worker that held the handoff.
+    Worker,
+    /// The provider, by an event of its own.
+    Provider,
+}
+
+impl By {
+    /// As history shows it.
+    const fn actor(self) -> &'static str {
+        match self {
+            By::Worker => "worker",
+            By::Provider => "provider",
+        }
+    }
+
+    const fn source(self) -> EvidenceSource {
+        match self {
+            By::Worker => EvidenceSource::LateVerdict,
+            By::Provider => EvidenceSource::ProviderEvent,
+        }
+    }
 }
 
 const TRIES_MAX: u32 = 32;
@@ -46,7 +74,10 @@ pub async fn report(ledger: &dyn Ledger, book: &dyn Book, rulebook: &Rulebook, r
         let Some(record) = found.filter(|r| r.generation >= report.generation) else { return to_the_book(book, report, now).await };
         let rules = rulebook.rules(&record, jitter);
         match transition(&record, &Event::Verdict { token: report.token, verdict: report.verdict, rules }, now) {
-            Ok(change) => {
+            Ok(mut change) => {
+                if let Some(entry) = &mut change.history {
+                    report.by.actor().clone_into(&mut entry.actor);
+                }
                 let next = change.record.clone();
                 match ledger.swap(Swap::of(&record, change)).await? {
                     Swapped::Swapped => return Ok(Reported::Written(Box::new(next))),
@@ -78,7 +109,7 @@ async fn to_the_book(book: &dyn Book, report: Report<'_>, at: Moment) -> Result<
         Verdict::Unknown(_) => return Ok(Reported::Known),
     };
     let evidence =
-        Evidence { key: report.key.clone(), generation: report.generation, token: Some(report.token), fate, source: EvidenceSource::LateVerdict, at };
+        Evidence { key: report.key.clone(), generation: report.generation, token: Some(report.token), fate, source: report.by.source(), at };
     Ok(match book.evidence(evidence).await? {
         EvidenceTaken::AskLedger => Reported::Later,
         taken @ (EvidenceTaken::Sent | EvidenceTaken::DoubtEnded | EvidenceTaken::Known | EvidenceTaken::Unknown | EvidenceTaken::Conflicting) => {

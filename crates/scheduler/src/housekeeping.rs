@@ -19,7 +19,7 @@ pub(crate) async fn verbs(ports: &Ports) -> Result<usize, CourierError> {
     let now = ports.ledger.now().await?;
     let open = ports.book.open_verbs(now.minus(VERB_OPEN_MAX), VERBS_MAX).await?;
     for verb in &open {
-        let ended = curfew_courier::finish(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, &verb.key, &verb.verb).await;
+        let ended = curfew_courier::finish(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, &verb.key, &verb.verb, "operator").await;
         match ended {
             Ok(applied) => {
                 tracing::warn!(key = %verb.key, "verb #{} was left open and is now {}", verb.verb.number, if applied { "applied" } else { "refused" });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use curfew_book::EvidenceTaken;
 use curfew_broker::Delivery;
 use curfew_courier::Reported;
 use curfew_domain::form::FormError;
@@ -14,7 +15,7 @@ use curfew_domain::transition::{Counter, Event, Guard, Refusal, transition};
 use curfew_domain::wake_up::WakeUp;
 use curfew_domain::{Key, Moment, OutcomeClass, Reason, Record, State, Token};
 use curfew_ledger::{Entry, LedgerError, Swap, Swapped};
-use curfew_telemetry::metrics::{self, WakeUpResult, Where};
+use curfew_telemetry::metrics::{self, ResolvedBy, WakeUpResult, Where};
 use curfew_transport::HandOffProgress;
 
 use crate::attempt::{self, Ended, Progress, Seen};
@@ -252,10 +253,21 @@ async fn handed(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &Leased, token: 
     watch::carry_out(worker, lane, consequence, &outcome).await;
     match reported {
         Some(Reported::Written(after)) => {
+            // More than one version on: its lease had ended, and the doubt that this left is resolved now.
+            if after.state == State::Sent && after.version > record.version + 1 {
+                metrics::in_doubt_resolved(ResolvedBy::LateVerdict);
+            }
             tell(record, &after, known);
             if after.state == State::DeadLetter { Answer::Reject } else { Answer::Ack }
         }
-        Some(Reported::Evidence(_) | Reported::Known | Reported::Later) => {
+        Some(Reported::Evidence(taken)) => {
+            if matches!(taken, EvidenceTaken::Sent | EvidenceTaken::DoubtEnded) {
+                metrics::in_doubt_resolved(ResolvedBy::LateVerdict);
+            }
+            metrics::duplicate_suppressed(Where::Evidence);
+            Answer::Ack
+        }
+        Some(Reported::Known | Reported::Later) => {
             metrics::duplicate_suppressed(Where::Evidence);
             Answer::Ack
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use curfew_courier::{CourierError, Report, Reported, report};
+use curfew_courier::{By, CourierError, Report, Reported, report};
 use curfew_domain::limits::VERDICT_MEMORY;
 use curfew_domain::outcome::{Outcome, Receipt};
 use curfew_domain::transition::Verdict;
@@ -94,7 +94,7 @@ impl Verdicts {
     async fn assert(&self, ports: &Ports, which: impl Fn(&Kept) -> bool) -> Result<usize, CourierError> {
         let all: Vec<_> = self.lock().iter().filter(|(_, kept)| which(kept)).map(|(token, kept)| (*token, kept.clone())).collect();
         for (token, kept) in &all {
-            let said = Report { key: &kept.key, generation: kept.generation, token: *token, verdict: kept.known.as_verdict() };
+            let said = Report { key: &kept.key, generation: kept.generation, token: *token, verdict: kept.known.as_verdict(), by: By::Worker };
             match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await? {
                 Reported::Later => {}
                 Reported::Written(_) | Reported::Evidence(_) | Reported::Known => self.written(*token, ports),
@@ -114,7 +114,7 @@ pub(crate) async fn insist(worker: &Worker, key: &Key, generation: u32, token: T
     worker.verdicts.keep(key, generation, token, known);
     let mut later = 0;
     loop {
-        let said = Report { key, generation, token, verdict: known.as_verdict() };
+        let said = Report { key, generation, token, verdict: known.as_verdict(), by: By::Worker };
         match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await {
             Ok(Reported::Later) if later < LATER_TRIES => later += 1,
             Ok(Reported::Later) => return Some(Reported::Later),

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use curfew_book::{BookState, Evidence, EvidenceSource, EvidenceTaken, Fate, Row};
-use curfew_courier::{Report, Reported, report};
+use curfew_courier::{By, Report, Reported, report};
 use curfew_domain::outcome::{Outcome, OutcomeClass, Receipt, Stage};
 use curfew_domain::transition::Verdict;
 use curfew_domain::{JobId, Moment, Record, State as JobState, Token};
@@ -209,7 +209,7 @@ async fn to_ledger(api: &Api, row: &Row, record: Option<&Record>, open: &[Token]
     let (Some(record), Some(token)) = (record, open.last().copied()) else { return Ok(Taken::Unknown) };
     let (receipt, outcome) = (receipt(event, now), outcome(event));
     let verdict = if event.kind.proves_acceptance() { Verdict::Accepted(&receipt) } else { Verdict::NotAccepted(&outcome) };
-    let told = Report { key: &row.job.key, generation: record.generation, token, verdict };
+    let told = Report { key: &row.job.key, generation: record.generation, token, verdict, by: By::Provider };
     Ok(match report(api.ledger.as_ref(), api.book.as_ref(), &api.rulebook, told, rand::random::<f64>()).await? {
         Reported::Written(_) if record.state == JobState::Handoff => Taken::Applied,
         Reported::Written(_) => resolved(event.kind),

@@ -65,6 +65,8 @@ async fn an_acceptance_turns_a_doubt_to_sent_without_a_second_submission() {
         let view = show(&house, &key).await;
         let found = ["state", "in_doubt", "last_outcome", "last_attempt_at", "diagnostic"].map(|field| view[field].clone());
         assert_eq!(found, [json!("sent"), json!(false), json!("accepted"), json!("2026-11-30T11:59:00.000Z"), Value::Null], "{settled}: {view}");
+        let who = view["history"].as_array().and_then(|h| h.last()).map(|e| e["actor"].clone());
+        assert_eq!(who, Some(json!("provider")), "the story names who said so: {view}");
         assert_eq!((&view["receipt"]["code"], &view["reason"]), (&Value::Null, &json!("accepted")), "no server answered: {view}");
         assert!(view["explanation"].as_str().is_some_and(|e| e.starts_with("Sent") && !e.contains("doubt")), "{view}");
     }

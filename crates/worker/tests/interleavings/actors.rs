@@ -120,7 +120,7 @@ async fn tell(world: &World, s: &Stores, index: Index) -> Done {
 
 async fn finish(world: &World, s: &Stores) -> Done {
     for open in s.book.open_verbs(world.now().minus(VERB_OPEN_MAX), 10).await? {
-        let _stays_open = curfew_courier::finish(&*s.ledger, &*s.book, &*s.review, &world.rulebook, &open.key, &open.verb).await;
+        let _stays_open = curfew_courier::finish(&*s.ledger, &*s.book, &*s.review, &world.rulebook, &open.key, &open.verb, "operator").await;
     }
     Ok(())
 }
@@ -228,10 +228,10 @@ async fn insist(world: &World, s: &Stores, gate: &Gate, handoff: &Record, token:
     };
     let twice = world.dice.one_in(6);
     for _ in 0..40 {
-        let told = Report { key: &handoff.key, generation: handoff.generation, token, verdict };
+        let told = Report { key: &handoff.key, generation: handoff.generation, token, verdict, by: curfew_courier::By::Worker };
         match report(&*s.ledger, &*s.book, &world.rulebook, told, world.dice.unit()).await {
             Ok(Reported::Written(_) | Reported::Evidence(_) | Reported::Known) if twice => {
-                let told = Report { key: &handoff.key, generation: handoff.generation, token, verdict };
+                let told = Report { key: &handoff.key, generation: handoff.generation, token, verdict, by: curfew_courier::By::Worker };
                 let _again = report(&*s.ledger, &*s.book, &world.rulebook, told, world.dice.unit()).await;
                 return Ok(());
             }
