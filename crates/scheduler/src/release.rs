@@ -12,6 +12,7 @@ use curfew_domain::wake_up::WakeUp;
 use curfew_domain::{Key, Moment, Record, Shard, State};
 use curfew_ledger::{Hold, Holds, LineEntry, Swap, Swapped};
 
+use crate::credit::Room;
 use crate::tick::{Place, place};
 use crate::{Ports, Settings};
 
@@ -32,15 +33,17 @@ const FULL_ROUNDS_MAX: u32 = 8;
 pub(crate) struct Released {
     /// Now queued.
     pub queued: usize,
+    /// Heads that went back in their line, so that they don't stand in front of the others.
+    pub moved: usize,
     /// Whether more heads may be waiting.
     pub more: bool,
 }
 
-/// Releases what is due in one shard, as far as `room` goes.
-pub(crate) async fn step(ports: &Ports, settings: &Settings, shard: Shard, holds: &Holds, room: usize) -> Result<Released, CourierError> {
+/// Releases what has come in one shard, as far as `room` goes.
+pub(crate) async fn step(ports: &Ports, settings: &Settings, shard: Shard, holds: &Holds, mut room: Room) -> Result<Released, CourierError> {
     let now = ports.ledger.now().await?;
     let shard_held = [Hold::Fleet, Hold::Shard(shard.0)].iter().any(|place| in_force(holds, place, now).is_some());
-    if room == 0 || shard_held || !ports.broker.is_open() {
+    if room.is_full() || shard_held || !ports.broker.is_open() {
         return Ok(Released::default());
     }
     let mut skip: Vec<String> = holds
@@ -52,11 +55,12 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, shard: Shard, holds
         .collect();
     let mut released = Released::default();
     for _ in 0..FULL_ROUNDS_MAX {
-        let heads = ports.ledger.lines(shard, now, HEADS_PER_TENANT.min(room), HEADS_MAX.min(room), &skip).await?;
-        released.more = heads.len() >= HEADS_PER_TENANT.min(room);
+        let heads = ports.ledger.lines(shard, now, HEADS_PER_TENANT, HEADS_MAX, &skip).await?;
+        released.more = heads.len() >= HEADS_PER_TENANT;
         let (heads, full) = within_tenants(ports, settings, shard, heads).await?;
         let nobody = heads.is_empty() && !full.is_empty();
-        let (publish, moves) = sort(heads, holds, settings, now);
+        let (publish, moves) = sort(heads, holds, settings, now, &mut room);
+        released.moved += moves.len();
         ports.ledger.move_in_line(moves).await?;
         released.queued += publish_then_swap(ports, settings, shard, publish, now).await?;
         if !nobody {
@@ -102,7 +106,7 @@ async fn within_tenants(
 
 type Moves = Vec<(Key, u64, Moment)>;
 
-fn sort(heads: Vec<LineEntry>, holds: &Holds, settings: &Settings, now: Moment) -> (Vec<(Rung, Record)>, Moves) {
+fn sort(heads: Vec<LineEntry>, holds: &Holds, settings: &Settings, now: Moment, room: &mut Room) -> (Vec<(Rung, Record)>, Moves) {
     let mut publish = Vec::with_capacity(heads.len());
     let mut moves = Vec::new();
     for LineEntry { record, .. } in heads {
@@ -112,7 +116,10 @@ fn sort(heads: Vec<LineEntry>, holds: &Holds, settings: &Settings, now: Moment) 
             continue;
         }
         match place(record.due(), now, settings.tick, settings.horizon) {
-            Place::Publish(rung) => publish.push((rung, record)),
+            Place::Publish(rung) if room.take(record.due()) => publish.push((rung, record)),
+            // Its second has what the shard drains in 5 s: it follows at its moment, as room comes, and stands in nobody's way until then.
+            Place::Publish(_) if record.due() > now => moves.push((record.key.clone(), record.version, record.due())),
+            Place::Publish(_) => {}
             Place::MoveTo(at) => moves.push((record.key.clone(), record.version, at)),
         }
     }

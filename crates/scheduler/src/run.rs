@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 
 use curfew_courier::CourierError;
 use curfew_domain::Shard;
-use curfew_domain::State;
-use curfew_domain::transition::Counter;
 use curfew_telemetry::metrics;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -17,7 +15,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::credit::Drain;
+use crate::credit::{Drain, Room};
 use crate::leads::Leads;
 use crate::stage::Step;
 use crate::tick::Leases;
@@ -147,12 +145,15 @@ impl Scheduler {
     }
 
     async fn shard(&self, shard: Shard, holds: &curfew_ledger::Holds, leases: Leases) -> Result<bool, CourierError> {
-        let queued = self.ports.ledger.counts(shard, &[Counter::State(State::Queued)]).await?.first().copied().unwrap_or(0);
+        let now = self.ports.ledger.now().await?;
+        let counts = self.ports.ledger.counts(shard, &Room::counters(now, self.settings.horizon)).await?;
+        let room = Room::new(now, &counts);
+        let queued = counts.first().copied().unwrap_or(0);
         let seen = Instant::now();
         let mut drains = self.drains.lock().await;
-        let depth = drains.entry(shard).or_insert_with(|| Drain::new(queued, seen)).depth(queued, self.settings.concurrency, seen);
+        let depth = drains.entry(shard).or_insert_with(|| Drain::new(queued, seen)).depth(queued, room.due(), self.settings.concurrency, seen);
         drop(drains);
-        let room = depth.saturating_sub(usize::try_from(queued).unwrap_or(usize::MAX));
+        let room = room.with_depth(depth);
         // What can't be healed must not hold up what can be released.
         let healed = heal::step(&self.ports, &self.settings, shard, leases, self.budget(), depth).await;
         let released = release::step(&self.ports, &self.settings, shard, holds, room).await?;
@@ -163,7 +164,7 @@ impl Scheduler {
         self.tally.released.fetch_add(released.queued as u64, Ordering::Relaxed);
         let healed = healed?;
         self.tally.republished.fetch_add(healed.republished as u64, Ordering::Relaxed);
-        Ok(healed.more || released.more && released.queued > 0)
+        Ok(healed.more || released.more && released.queued + released.moved > 0)
     }
 
     fn budget(&self) -> usize {
