@@ -264,9 +264,9 @@ async fn operate(world: &World, s: &Stores) -> Done {
         }
         world.truths.with(key, |truth| (truth.may_have_ended, truth.closed_by_person) = (true, true));
     } else {
-        world.truths.with(key, |truth| truth.moved = None);
+        world.truths.with(key, |truth| (truth.moved, truth.moves_begun) = (None, truth.moves_begun + 1));
     }
-    let now = world.now();
+    let (now, begun) = (world.now(), world.truths.of(key).moves_begun);
     let request = VerbRequest {
         key: key.clone(),
         verb: verb.clone(),
@@ -276,7 +276,10 @@ async fn operate(world: &World, s: &Stores) -> Done {
         book_alone_from: now.plus(STAGING_WINDOW + Duration::from_secs(120)),
     };
     if let VerbOutcome::Applied(row) = curfew_courier::carry_out(&*s.ledger, &*s.book, &*s.review, &world.rulebook, request).await? {
-        world.truths.answered(key, &verb, row.generation);
+        // Another move that was asked for meanwhile may be in force, whatever it is answered.
+        if matches!(verb, Verb::Cancel | Verb::Suppress) || world.truths.of(key).moves_begun == begun {
+            world.truths.answered(key, &verb, row.generation);
+        }
     }
     Ok(())
 }

@@ -31,6 +31,8 @@ pub struct Truth {
     pub ended: bool,
     /// The last move that was answered as applied, with its generation.
     pub moved: Option<(u32, Moment, Moment)>,
+    /// Moves that were asked for.
+    pub moves_begun: u32,
     /// Verbs whose answer is unknown, or was "applied".
     pub may_have_ended: bool,
     /// A person ended the job or closed its item over whatever was in doubt.
