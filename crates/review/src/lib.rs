@@ -10,11 +10,14 @@
 //! - R6  Evidence resolves an item in doubt by itself; the token stays on record.
 //! - R7  No list shows an address or a body.
 //!
-//! Imports `domain` and `book` (and `store`, in `sql`). Read `port.rs` next.
+//! Imports `domain` and `book` (and `store`, in `sql` for SQLite and `postgres`). Read `port.rs` next.
 
+mod act;
 pub mod conformance;
 mod error;
+mod judge;
 mod port;
+pub mod postgres;
 pub mod sql;
 
 pub use error::ReviewError;

@@ -8,7 +8,7 @@ use curfew_store::{BULK_ROWS_MAX, Durability, Postgres, StoreError};
 use sqlx::PgConnection;
 
 use super::Halt;
-use super::rows::{column, locked, select, small};
+use super::rows::{column, locked, select, small, text};
 use super::transact::write;
 use crate::forms;
 use crate::judge::door::{date, end_as_suppressed, fresh, repeated};
@@ -94,7 +94,7 @@ async fn insert(conn: &mut PgConnection, rows: Vec<&Row>, door: &Door) -> Result
         .bind(jobs().map(|job| i16::from(job.shard.0)).collect::<Vec<_>>())
         .bind(jobs().map(|job| date(&job.business_date)).collect::<Vec<_>>())
         .bind(jobs().map(|job| job.recipient_ref.0.as_str()).collect::<Vec<_>>())
-        .bind(jobs().map(|job| job.recipient_masked.as_str()).collect::<Vec<_>>())
+        .bind(jobs().map(|job| text(&job.recipient_masked)).collect::<Vec<_>>())
         .bind(jobs().map(|job| job.content_revision.cast_signed()).collect::<Vec<_>>())
         .bind(rows.iter().map(|row| small(row.state)).collect::<Vec<_>>())
         .bind(jobs().map(|job| job.release_at.as_millis()).collect::<Vec<_>>())
@@ -104,7 +104,7 @@ async fn insert(conn: &mut PgConnection, rows: Vec<&Row>, door: &Door) -> Result
         .bind(jobs().map(|job| job.letter.as_bytes()).collect::<Vec<_>>())
         .bind(rows.iter().map(|row| (!row.history.is_empty()).then(|| forms::history(&row.history))).collect::<Vec<_>>())
         .bind(door.at.as_millis())
-        .bind(door.actor.as_str());
+        .bind(text(&door.actor));
     query.execute(conn).await.map(drop).map_err(StoreError::asking("accept"))?;
     Ok(())
 }

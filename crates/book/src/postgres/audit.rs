@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
 use super::Halt;
-use super::rows::column;
+use super::rows::{column, text};
 use super::transact::unread;
 use crate::paging::{cut_page, not_a_cursor};
 pub use crate::trail::Entry;
@@ -22,6 +22,9 @@ const VERIFY_ROWS: i64 = 500;
 /// The store's.
 pub async fn append(conn: &mut PgConnection, entry: Entry<'_>) -> Result<(), Halt> {
     let failed = StoreError::asking("append to the audit trail");
+    // The hash covers what stands there.
+    let [actor, action, object, reason, detail] = [entry.actor, entry.action, entry.object, entry.reason, entry.detail].map(text);
+    let entry = Entry { at: entry.at, actor: &actor, action: &action, object: &object, reason: &reason, detail: &detail };
     sqlx::query(include_str!("queries/audit_lock.sql")).execute(&mut *conn).await.map_err(failed)?;
     let last = sqlx::query(include_str!("queries/audit_last.sql")).fetch_optional(&mut *conn).await.map_err(failed)?;
     let (number, before) = match &last {

@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 
 use super::Halt;
 use super::audit::{self, Entry};
-use super::rows::column;
+use super::rows::{column, text};
 use super::transact::{unread, write};
 use crate::trail::{CURFEW, hold_object};
 use crate::{BookError, HoldRow, SuppressionRow};
@@ -20,9 +20,9 @@ async fn suppressed(conn: &mut PgConnection, row: &SuppressionRow) -> Result<boo
     let query = sqlx::query(include_str!("queries/suppress.sql"))
         .bind(row.tenant.as_deref().unwrap_or_default())
         .bind(row.recipient_ref.0.as_str())
-        .bind(row.recipient_masked.as_str())
-        .bind(row.reason.as_str())
-        .bind(row.actor.as_str())
+        .bind(text(&row.recipient_masked))
+        .bind(text(&row.reason))
+        .bind(text(&row.actor))
         .bind(row.since.as_millis());
     let new = query.execute(&mut *conn).await.map_err(StoreError::asking("suppress a recipient"))?.rows_affected() > 0;
     if new && row.actor != CURFEW {
@@ -79,12 +79,12 @@ pub(super) async fn hold(store: &Postgres, row: HoldRow) -> Result<(), BookError
 
 async fn held(conn: &mut PgConnection, row: &HoldRow) -> Result<(), Halt> {
     let query = sqlx::query(include_str!("queries/hold.sql"))
-        .bind(row.kind.as_str())
-        .bind(row.name.as_str())
-        .bind(row.by.as_str())
+        .bind(text(&row.kind))
+        .bind(text(&row.name))
+        .bind(text(&row.by))
         .bind(row.until.map(Moment::as_millis))
-        .bind(row.reason.as_str())
-        .bind(row.actor.as_str())
+        .bind(text(&row.reason))
+        .bind(text(&row.actor))
         .bind(row.since.as_millis());
     query.execute(&mut *conn).await.map_err(StoreError::asking("hold"))?;
     if row.actor == CURFEW {
@@ -110,7 +110,7 @@ pub(super) async fn lift(store: &Postgres, lift: Lift) -> Result<bool, BookError
 }
 
 async fn lifted(conn: &mut PgConnection, lift: &Lift) -> Result<bool, Halt> {
-    let query = sqlx::query(include_str!("queries/lift.sql")).bind(lift.kind.as_str()).bind(lift.name.as_str()).bind(lift.by.as_str());
+    let query = sqlx::query(include_str!("queries/lift.sql")).bind(text(&lift.kind)).bind(text(&lift.name)).bind(text(&lift.by));
     let gone = query.execute(&mut *conn).await.map_err(StoreError::asking("lift a hold"))?.rows_affected() > 0;
     if gone && lift.actor != CURFEW {
         let detail = serde_json::json!({ "by": lift.by }).to_string();

@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Halt;
-use super::rows::{Locked, column};
+use super::rows::{Locked, column, text as clean};
 use crate::forms::{self, id};
 use crate::judge::ItemFate;
 pub use crate::judge::item::{Circumstances, new_id};
@@ -45,7 +45,7 @@ pub async fn carry_out(conn: &mut PgConnection, locked: &mut Locked, fate: &Item
 /// # Errors
 /// The store's.
 pub async fn note(conn: &mut PgConnection, item: i64, at: Moment, actor: &str, text: &str) -> Result<(), Halt> {
-    let query = sqlx::query(include_str!("queries/item_note.sql")).bind(item).bind(at.as_millis()).bind(actor).bind(text);
+    let query = sqlx::query(include_str!("queries/item_note.sql")).bind(item).bind(at.as_millis()).bind(clean(actor)).bind(clean(text));
     Ok(query.execute(conn).await.map(drop).map_err(StoreError::asking("note"))?)
 }
 
@@ -87,14 +87,14 @@ async fn insert(conn: &mut PgConnection, locked: &Locked, replay_of: Option<Uuid
         .bind(job.key.as_str())
         .bind(job.tenant.as_str())
         .bind(job.recipient_ref.0.as_str())
-        .bind(job.recipient_masked.as_str())
+        .bind(clean(&job.recipient_masked))
         .bind(job.release_at.as_millis())
         .bind(job.deadline_at.as_millis())
         .bind(row.attempts.cast_signed())
         .bind(row.last.as_ref().map(forms::last))
         .bind(reason.word())
-        .bind(diagnostic(row))
-        .bind(owner(reason, with))
+        .bind(clean(&diagnostic(row)))
+        .bind(owner(reason, with).map(clean))
         .bind(row.generation.cast_signed())
         .bind(replay_of.map(|id| id.as_bytes().to_vec()))
         .bind(begins_in_doubt(row, with))
@@ -108,7 +108,7 @@ async fn told_again(conn: &mut PgConnection, locked: &Locked, item: i64, with: &
     let query = sqlx::query(include_str!("queries/item_told_again.sql"))
         .bind(item)
         .bind(reason(row).word())
-        .bind(diagnostic(row))
+        .bind(clean(&diagnostic(row)))
         .bind(row.last.as_ref().map(forms::last))
         .bind(row.attempts.cast_signed())
         .bind(row.doubt.is_some())

@@ -1,5 +1,7 @@
 //! Rows of the table `jobs`: locked, read, saved.
 
+use std::borrow::Cow;
+
 use curfew_domain::job::Job;
 use curfew_domain::sealed::{RecipientRef, Sealed};
 use curfew_domain::{JobId, Key, Moment, Shard};
@@ -178,6 +180,11 @@ where
     T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
 {
     found.try_get(place).map_err(|_foreign| BookError::Unreadable(format!("column {place}")))
+}
+
+/// A text that PostgreSQL takes: it has no NUL, which a mail server's words or an operator's may hold. Nothing may fail for want of a letter.
+pub fn text(words: &str) -> Cow<'_, str> {
+    if words.contains('\0') { Cow::Owned(words.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(words) }
 }
 
 /// A counter: PostgreSQL's integers have a sign.

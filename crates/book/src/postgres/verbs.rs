@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use super::Halt;
 use super::audit::{self, Entry};
 use super::items::{self, Circumstances};
-use super::rows::{Locked, column, lock_id, lock_row, number, save_histories, save_rows};
+use super::rows::{Locked, column, lock_id, lock_row, number, save_histories, save_rows, text};
 use super::transact::{unread, write};
 use crate::judge::{self, Closing, ItemFate, Opening};
 use crate::{BookError, OpenVerb, OpenedVerb, VerbEnd, VerbRequest, forms, paging};
@@ -47,8 +47,8 @@ async fn insert(conn: &mut PgConnection, locked: &Locked, request: &VerbRequest,
         .bind(locked.row.job.id.as_bytes().as_slice())
         .bind(locked.row.generation.cast_signed())
         .bind(forms::verb(&request.verb))
-        .bind(request.actor.as_str())
-        .bind(request.reason.as_str())
+        .bind(text(&request.actor))
+        .bind(text(&request.reason))
         .bind(request.at.as_millis())
         .bind(outcome)
         .bind(outcome.map(|_| request.at.as_millis()));

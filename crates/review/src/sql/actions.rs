@@ -5,37 +5,16 @@ use std::collections::BTreeMap;
 use curfew_book::judge::{self, Opening};
 use curfew_book::sql::items::{Circumstances, carry_out, note};
 use curfew_book::sql::{Halt, Locked, audit, save_histories, save_rows, write};
-use curfew_book::{BookError, BookState, Evidence, EvidenceSource, EvidenceTaken, Fate, VerbRequest};
+use curfew_book::{BookError, EvidenceTaken};
 use curfew_domain::Moment;
-use curfew_domain::history::cut;
-use curfew_domain::outcome::Receipt;
-use curfew_domain::verb::Verb;
 use curfew_store::{Durability, Queue, Sqlite, StoreError};
 use sqlx::SqliteConnection;
-use uuid::Uuid;
 
 use super::items::{LockedItem, lock};
+use crate::act::{self, Act};
 use crate::{Correction, ReviewError};
 
-/// A receipt that an operator types, in bytes; as long as the one a reply leaves.
-const RECEIPT_BYTES_MAX: usize = 200;
-
-/// Who acts on which item, why and when.
-pub(super) struct Act {
-    pub(super) item: Uuid,
-    pub(super) actor: String,
-    pub(super) reason: String,
-    pub(super) at: Moment,
-}
-
 impl Act {
-    fn reasoned(self) -> Result<Self, BookError> {
-        if self.reason.trim().is_empty() {
-            return Err(BookError::Invalid { field: "reason", reason: "is empty".to_owned() });
-        }
-        Ok(self)
-    }
-
     async fn audit(&self, conn: &mut SqliteConnection, action: &str, detail: serde_json::Value) -> Result<(), Halt> {
         let (object, detail) = (self.item.hyphenated().to_string(), detail.to_string());
         audit::append(conn, audit::Entry { at: self.at, actor: &self.actor, action, object: &object, reason: &self.reason, detail: &detail }).await
@@ -47,7 +26,7 @@ impl Act {
 }
 
 pub(super) async fn correct(store: &Sqlite, correction: Correction) -> Result<(), ReviewError> {
-    let act = Act { item: correction.item, actor: correction.actor.clone(), reason: correction.reason.clone(), at: correction.at }.reasoned()?;
+    let act = Act::of(&correction).reasoned()?;
     write(store, Queue::Ledger, Durability::Disk, "correct", move |conn| Box::pin(corrected(conn, act, correction))).await
 }
 
@@ -87,9 +66,7 @@ pub(super) async fn suppress(store: &Sqlite, act: Act) -> Result<(), ReviewError
                 return act.audit(conn, "suppress", serde_json::json!({})).await;
             }
             let mut locked = dead_letter(conn, &item).await?;
-            let key = locked.row.job.key.clone();
-            let request =
-                VerbRequest { key, verb: Verb::Suppress, actor: act.actor.clone(), reason: act.reason.clone(), at: act.at, book_alone_from: act.at };
+            let request = act.suppress(&locked.row);
             let Opening::Applied(fate) = judge::ask(&mut locked.row, &request) else {
                 return Err(BookError::Conflict(format!("the job is {}", locked.row.state.word())).into());
             };
@@ -117,18 +94,10 @@ pub(super) async fn resolve(store: &Sqlite, act: Act, receipt: Option<String>) -
 }
 
 /// An operator's receipt is evidence: it counts where something is in doubt.
-async fn accepted_after_all(conn: &mut SqliteConnection, item: &LockedItem, act: &Act, mut text: String) -> Result<(), Halt> {
+async fn accepted_after_all(conn: &mut SqliteConnection, item: &LockedItem, act: &Act, text: String) -> Result<(), Halt> {
     let no_doubt = || BookError::Invalid { field: "receipt", reason: "nothing of this item is in doubt".to_owned() };
     let mut locked = item.row(conn).await?.ok_or_else(no_doubt)?;
-    cut(&mut text, RECEIPT_BYTES_MAX);
-    let evidence = Evidence {
-        key: locked.row.job.key.clone(),
-        generation: locked.row.generation,
-        token: None,
-        fate: Fate::Accepted(Receipt { at: act.at, code: 0, text, queue_id: None }),
-        source: EvidenceSource::Operator(act.actor.clone()),
-        at: act.at,
-    };
+    let evidence = act.receipt(&locked.row, text);
     let weighed = judge::weigh(&mut locked.row, item.item.in_doubt, &evidence);
     match weighed.taken {
         EvidenceTaken::Sent => end_job(conn, &mut locked, &weighed.item, act).await,
@@ -186,10 +155,8 @@ async fn close(conn: &mut SqliteConnection, item: &LockedItem, act: &Act) -> Res
 
 async fn dead_letter(conn: &mut SqliteConnection, item: &LockedItem) -> Result<Locked, Halt> {
     let locked = item.row(conn).await?.ok_or_else(|| BookError::Conflict("the item names no job".to_owned()))?;
-    if locked.row.state == BookState::DeadLetter && locked.row.generation == item.item.generation {
-        return Ok(locked);
-    }
-    Err(BookError::Conflict(format!("the job is {} in generation {}", locked.row.state.word(), locked.row.generation)).into())
+    act::dead_letter(&item.item, &locked.row)?;
+    Ok(locked)
 }
 
 async fn end_job(conn: &mut SqliteConnection, locked: &mut Locked, fate: &judge::ItemFate, act: &Act) -> Result<(), Halt> {

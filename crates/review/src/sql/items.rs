@@ -12,7 +12,7 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 use uuid::Uuid;
 
-use crate::{Item, ItemStatus, ReviewError, ReviewFilter};
+use crate::{Item, ItemStatus, ReviewError, ReviewFilter, judge};
 
 /// The most items of one page.
 const PAGE_MAX: u32 = 500;
@@ -33,12 +33,7 @@ pub(super) struct LockedItem {
 impl LockedItem {
     /// Refuses what isn't open, naming how it stands.
     pub(super) fn open(self, wanted: &str) -> Result<Self, BookError> {
-        match self.item.status {
-            ItemStatus::Open => Ok(self),
-            ItemStatus::WaitingApproval | ItemStatus::Replaying | ItemStatus::Resolved | ItemStatus::Withdrawn => {
-                Err(BookError::Conflict(format!("an item that is {} takes no {wanted}", self.item.status.word())))
-            }
-        }
+        judge::open(&self.item, wanted).map(|()| self)
     }
 
     /// Its job's row, where it names a job.

@@ -18,8 +18,8 @@ use curfew_domain::{Key, Moment};
 use curfew_store::{Migration, Sqlite};
 use uuid::Uuid;
 
+use crate::act::act;
 use crate::{Correction, Item, Quarantined, Replay, Replayed, Review, ReviewError, ReviewFilter};
-use actions::Act;
 
 /// What review adds to the book's tables.
 pub const MIGRATIONS: [Migration; 1] = [Migration { name: "review/0001_review", sql: include_str!("migrations/0001_review.sql") }];
@@ -48,10 +48,6 @@ impl SqlReview {
     async fn shown(&self, id: Uuid) -> Result<Item, ReviewError> {
         items::show(self.store(), id).await?.ok_or(BookError::NotFound)
     }
-}
-
-fn act(item: Uuid, actor: &str, reason: &str, at: Moment) -> Act {
-    Act { item, actor: actor.to_owned(), reason: reason.to_owned(), at }
 }
 
 #[async_trait]

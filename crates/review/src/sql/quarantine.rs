@@ -10,14 +10,14 @@ use curfew_book::sql::items::{Circumstances, carry_out, new_id};
 use curfew_book::sql::rows::{column, id};
 use curfew_book::sql::{Halt, lock_row, save_histories, save_rows, write};
 use curfew_book::{BookError, BookState};
-use curfew_domain::history::{HistoryEntry, cut};
+use curfew_domain::history::cut;
 use curfew_domain::limits::DIAGNOSTIC_BYTES_MAX;
-use curfew_domain::{Key, Reason, State};
+use curfew_domain::{Key, Reason};
 use curfew_store::{Durability, Queue, Sqlite, StoreError};
 use sqlx::SqliteConnection;
 use uuid::Uuid;
 
-use crate::{Quarantined, ReviewError};
+use crate::{Quarantined, ReviewError, judge};
 
 pub(super) async fn quarantine(store: &Sqlite, message: Quarantined) -> Result<Uuid, ReviewError> {
     write(store, Queue::Ledger, Durability::Disk, "quarantine", move |conn| Box::pin(kept(conn, message))).await
@@ -58,21 +58,7 @@ async fn lost_record(conn: &mut SqliteConnection, message: &Quarantined) -> Resu
     let Some(mut locked) = lock_row(conn, key).await?.filter(|l| l.row.state == BookState::Staged) else {
         return Ok(None);
     };
-    let row = &mut locked.row;
-    row.state = BookState::DeadLetter;
-    row.reason = Some(Reason::LedgerRecordMissing);
-    let (generation, detail) = (row.generation, "no record stands".to_owned());
-    let entry = HistoryEntry {
-        at: message.at,
-        actor: "deadletter".to_owned(),
-        from: None,
-        to: State::DeadLetter,
-        reason: row.reason,
-        attempt: 0,
-        generation,
-        detail,
-    };
-    row.history.push(entry.bounded());
+    judge::lost(&mut locked.row, message.at);
     let owners = BTreeMap::new();
     carry_out(conn, &mut locked, &ItemFate::Record, &Circumstances { owners: &owners, record: None, actor: "curfew", at: message.at }).await?;
     save_rows(conn, &[&locked]).await?;

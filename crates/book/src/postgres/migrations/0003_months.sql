@@ -25,7 +25,9 @@ BEGIN
     FOREACH parent IN ARRAY ARRAY['jobs', 'job_letters', 'job_history'] LOOP
       child := parent || to_char(month, '_YYYY_MM');
       CONTINUE WHEN to_regclass(child) IS NOT NULL;
-      -- Readers wait for some ms, once a month: attaching looks into the rest, and nothing may come in between.
+      -- Readers wait for some ms, once a month: attaching looks into the rest, and nothing may come in between. Behind somebody's long
+      -- query everybody would wait as long as we do: so rather give up, and try again in an hour.
+      PERFORM set_config('lock_timeout', '1s', true);
       EXECUTE format('LOCK TABLE %I IN ACCESS EXCLUSIVE MODE', parent || '_rest');
       -- Rows are written again when staged and when they end: room on their page spares the page after.
       EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL) WITH (fillfactor = 80)', child, parent);

@@ -1,0 +1,1 @@
+SELECT entries FROM job_history WHERE id = $1

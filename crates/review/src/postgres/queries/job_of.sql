@@ -1,0 +1,1 @@
+SELECT job_id FROM items WHERE id = $1

@@ -1,0 +1,1 @@
+WHERE i.id = $1 FOR UPDATE OF i

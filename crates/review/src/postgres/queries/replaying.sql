@@ -1,0 +1,1 @@
+UPDATE items SET status = 'replaying' WHERE n = $1

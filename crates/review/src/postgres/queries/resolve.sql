@@ -1,0 +1,1 @@
+UPDATE items SET status = 'resolved', closed_at = $2 WHERE n = $1
