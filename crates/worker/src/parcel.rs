@@ -50,6 +50,7 @@ fn parcel(record: &Record, letter: &Letter, files: &[Vec<u8>], lane: &LaneSettin
         address::check(&letter.to_address).map_err(|_fault| Box::new(permanent("recipient-malformed", "the recipient's address is no mailbox")))?;
     let from = address::check(&lane.from_address)
         .map_err(|_fault| Box::new(configuration("sender-malformed", "the transport's `from` is no mailbox".to_owned())))?;
+    let key = provider_key(record);
     let attached: Vec<_> = letter.attachments.iter().zip(files).map(|(a, bytes)| Attached { name: &a.name, bytes }).collect();
     let built = build(&MessageParts {
         job_id: record.id,
@@ -63,7 +64,7 @@ fn parcel(record: &Record, letter: &Letter, files: &[Vec<u8>], lane: &LaneSettin
         html: letter.html.as_deref(),
         list_unsubscribe: letter.list_unsubscribe.as_deref(),
         attachments: &attached,
-        provider_key: lane.idempotency_header.as_deref().map(|header| ProviderKey { header, value: record.key.as_str() }),
+        provider_key: lane.idempotency_header.as_deref().map(|header| ProviderKey { header, value: &key }),
     })
     .map_err(|e| Box::new(permanent("message-unbuildable", &e.to_string())))?;
     Ok(Parcel {
@@ -74,8 +75,17 @@ fn parcel(record: &Record, letter: &Letter, files: &[Vec<u8>], lane: &LaneSettin
         to: to.ascii(),
         needs_smtputf8: built.needs_smtputf8,
         bytes: Arc::from(built.bytes),
-        provider_key: lane.idempotency_header.as_ref().map(|_| record.key.as_str().to_owned()),
+        provider_key: lane.idempotency_header.is_some().then_some(key),
     })
+}
+
+/// The key under which the provider recognises a repetition: the job's, and from the first correction on its content's revision too. A
+/// corrected letter under the old key would be answered as a duplicate and never leave.
+fn provider_key(record: &Record) -> String {
+    match record.content_revision {
+        0 | 1 => record.key.as_str().to_owned(),
+        revision => format!("{}/r{revision}", record.key),
+    }
 }
 
 fn artifact_outcome(attachment: &Attachment, error: &ArtifactError) -> Outcome {

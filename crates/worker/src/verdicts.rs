@@ -93,14 +93,17 @@ impl Verdicts {
 
     async fn assert(&self, ports: &Ports, which: impl Fn(&Kept) -> bool) -> Result<usize, CourierError> {
         let all: Vec<_> = self.lock().iter().filter(|(_, kept)| which(kept)).map(|(token, kept)| (*token, kept.clone())).collect();
+        let mut failed = Ok(());
         for (token, kept) in &all {
             let said = Report { key: &kept.key, generation: kept.generation, token: *token, verdict: kept.known.as_verdict(), by: By::Worker };
-            match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await? {
-                Reported::Later => {}
-                Reported::Written(_) | Reported::Evidence(_) | Reported::Known => self.written(*token, ports),
+            match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await {
+                Ok(Reported::Later) => {}
+                Ok(Reported::Written(_) | Reported::Evidence(_) | Reported::Known) => self.written(*token, ports),
+                // One that can't be told must not keep the others silent.
+                Err(error) => failed = Err(error),
             }
         }
-        Ok(all.len())
+        failed.map(|()| all.len())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Token, Kept>> {

@@ -180,6 +180,8 @@ async fn take(api: &Api, transport: &str, event: ProviderEvent, now: Moment) -> 
         return Ok(known);
     }
     let taken = match record.as_ref().map(open_handoffs) {
+        // A refusal names no handoff: it may speak of an earlier one, while the one under way is being accepted. Its own worker will say.
+        Some(_) if record.as_ref().is_some_and(|r| r.state == JobState::Handoff) && !event.kind.proves_acceptance() => return Ok(Taken::Later),
         Some(open) if open.len() > 1 && !event.kind.proves_acceptance() => return Ok(Taken::Conflicting),
         Some(open) if !open.is_empty() => to_ledger(api, &row, record.as_ref(), &open, &event, now).await?,
         Some(_) | None => to_book(api, &row, &event, now).await?,

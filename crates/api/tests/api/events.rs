@@ -99,6 +99,10 @@ async fn an_event_finds_its_job_by_message_id_and_a_handoff_under_way() {
     let second = due(&house, "R-2").await;
     handoff(&house, &second, Token(Uuid::from_u128(6))).await;
     let id = show(&house, &second).await["id"].clone();
+    // A refusal names no handoff: it may speak of an earlier one. The one under way is its worker's to judge.
+    let body = json!({"events": [{"type": "refused", "job_id": id}]}).to_string();
+    let refused = send(&house, "default", &sign(SECRET, NOON / 1000, body.as_bytes()), &body).await;
+    assert_eq!((refused.status, &show(&house, &second).await["state"]), (503, &json!("handoff")), "send it again");
     assert_eq!(event(&house, "accepted", &id).await["applied"], 1);
     assert_eq!(show(&house, &second).await["state"], "sent");
 }
