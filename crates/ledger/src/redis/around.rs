@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use curfew_domain::record::WaitingFor;
-use curfew_domain::{Moment, Shard};
+use curfew_domain::{Moment, Shard, WorkerId};
 use redis::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -76,18 +76,8 @@ impl RedisLedger {
             return Ok((0, self.node_time().await?.plus(Duration::from_secs(1))));
         }
         let key = self.keys.permits(name);
-        let conn = self.nodes.connection(slot(&key), 0).await?;
-        let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(Script::Permits.hash()).arg(1).arg(&key).arg(per_second.to_string()).arg(n).arg(self.clock_override());
-        let mut told = self.told(&conn, conn.query(&cmd).await, Script::Permits);
-        if matches!(told, Err(Failed::NoScript)) {
-            conn.load_scripts().await?;
-            told = self.told(&conn, conn.query(&cmd).await, Script::Permits);
-        }
-        let (word, parts) = told.map_err(|failed| match failed {
-            Failed::NoScript => LedgerError::Unavailable { operation: "permits" },
-            Failed::Told(error) => error,
-        })?;
+        let args = [text(per_second), text(n), self.clock_override().into_bytes()];
+        let (word, parts) = self.call_without_identity(Script::Permits, &key, &args).await?;
         let [given, now, wait] = <[Value; 3]>::try_from(parts).map_err(|_misfit| unknown_answer(Script::Permits))?;
         if word != "given" {
             return Err(unknown_answer(Script::Permits));
@@ -95,6 +85,33 @@ impl RedisLedger {
         let (given, now) = (number::<u32>(given, Script::Permits)?, Moment::from_millis(number(now, Script::Permits)?));
         let wait = Duration::from_millis(number(wait, Script::Permits)?);
         Ok((given, if given > 0 || n == 0 { now } else { now.plus(wait) }))
+    }
+
+    /// Takes or renews the soft lease on a shard, by its node's clock.
+    pub(super) async fn take_lead(&self, shard: Shard, who: WorkerId, lease: Duration) -> Result<bool, LedgerError> {
+        let args = [text(who.0.simple()), text(lease.as_millis().max(1))];
+        let (word, _nothing) = self.call_without_identity(Script::Lead, &self.keys.lead(shard), &args).await?;
+        match word.as_str() {
+            "led" => Ok(true),
+            "another" => Ok(false),
+            _unknown => Err(unknown_answer(Script::Lead)),
+        }
+    }
+
+    /// Calls a script on whose answer no promise rests: it doesn't ask who calls. Each of them may be called twice, but a NOSCRIPT alone repeats it.
+    async fn call_without_identity(&self, script: Script, key: &str, args: &[Vec<u8>]) -> Result<(String, Vec<Value>), LedgerError> {
+        let conn = self.nodes.connection(slot(key), 0).await?;
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(script.hash()).arg(1).arg(key).arg(args);
+        let mut told = self.told(&conn, conn.query(&cmd).await, script);
+        if matches!(told, Err(Failed::NoScript)) {
+            conn.load_scripts().await?;
+            told = self.told(&conn, conn.query(&cmd).await, script);
+        }
+        told.map_err(|failed| match failed {
+            Failed::NoScript => LedgerError::Unavailable { operation: script.name() },
+            Failed::Told(error) => error,
+        })
     }
 
     /// Into each shard its tenants' lists and the one for all, where they changed. A shard that recovers from another server is passed over:

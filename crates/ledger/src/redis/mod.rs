@@ -32,7 +32,7 @@ use curfew_domain::history::HistoryEntry;
 use curfew_domain::limits::SHARDS_MAX;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::transition::{Counter, Index};
-use curfew_domain::{Key, Moment, Record, Shard, State};
+use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 
 use crate::{Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry};
 use address::Address;
@@ -230,6 +230,10 @@ impl Ledger for RedisLedger {
 
     async fn last_beat(&self) -> Result<Option<Beat>, LedgerError> {
         self.read_last_beat().await
+    }
+
+    async fn lead(&self, shard: Shard, who: WorkerId, lease: Duration) -> Result<bool, LedgerError> {
+        self.take_lead(shard, who, lease).await
     }
 
     async fn live_by_state(&self) -> Result<BTreeMap<State, u64>, LedgerError> {

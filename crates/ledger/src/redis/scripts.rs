@@ -23,11 +23,12 @@ pub(super) enum Script {
     Suppressions,
     Beat,
     Permits,
+    Lead,
     Meta,
 }
 
 impl Script {
-    pub(super) const ALL: [Script; 19] = [
+    pub(super) const ALL: [Script; 20] = [
         Script::Create,
         Script::Swap,
         Script::Postpone,
@@ -46,6 +47,7 @@ impl Script {
         Script::Suppressions,
         Script::Beat,
         Script::Permits,
+        Script::Lead,
         Script::Meta,
     ];
 
@@ -70,6 +72,7 @@ impl Script {
             Script::Suppressions => "set suppressions",
             Script::Beat => "beat",
             Script::Permits => "permits",
+            Script::Lead => "lead",
             Script::Meta => "meta",
         }
     }
@@ -105,6 +108,7 @@ impl Script {
             Script::Suppressions => after_prelude!("lua/suppressions.lua"),
             Script::Beat => after_prelude!("lua/beat.lua"),
             Script::Permits => include_str!("lua/permits.lua"),
+            Script::Lead => include_str!("lua/lead.lua"),
             Script::Meta => include_str!("lua/meta.lua"),
         }
     }

@@ -7,6 +7,8 @@ mod bench;
 mod cluster;
 mod faults;
 mod jobs;
+mod leads;
 mod sentinel;
 mod servers;
 mod suite;
+mod twins;
