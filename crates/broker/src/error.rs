@@ -1,7 +1,7 @@
 //! What a caller can do about a broker's failure.
 
 /// Errors of every adapter.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrokerError {
     /// Not connected, or the connection is gone: try again later.
@@ -16,4 +16,7 @@ pub enum BrokerError {
     /// The topology there isn't ours.
     #[error("topology: {0}")]
     Topology(String),
+    /// What it was started with makes no sense.
+    #[error("broker settings: {0}")]
+    Settings(String),
 }

@@ -9,12 +9,13 @@
 //!
 //! Not promised: that nothing is lost or repeated. The ledger heals both.
 //!
-//! Imports `domain` only. Read `topology.rs` next, then `in_process.rs`.
+//! Imports `domain` only. Read `topology.rs` next, then `in_process.rs`, then `rabbit/mod.rs`.
 
 pub mod conformance;
 mod error;
 pub mod in_process;
 mod port;
+pub mod rabbit;
 pub mod topology;
 
 pub use error::BrokerError;

@@ -19,12 +19,14 @@ pub enum Published {
 }
 
 /// A queue as seen from outside.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueState {
     /// Messages ready to be delivered.
     pub ready: u64,
-    /// Delivered, not yet answered.
-    pub unacked: u64,
+    /// Delivered, not yet answered. `None`: the broker doesn't say (AMQP counts ready messages alone).
+    pub unacked: Option<u64>,
+    /// Consumers that haven't been cancelled.
+    pub consumers: u64,
 }
 
 /// Names a delivery to its consumer.
@@ -73,6 +75,10 @@ pub trait Broker: Send + Sync {
 
     /// Whether publishing is allowed at the moment: reachable and not blocked.
     fn is_open(&self) -> bool;
+
+    /// Ends connections in good order, once every consumer is cancelled, answered and dropped; bounded by a deadline of its own. What is
+    /// asked for afterwards is refused. An adapter without connections has nothing to do.
+    async fn close(&self) {}
 }
 
 /// One consumer. Dropping it gives back what it hasn't answered.

@@ -3,41 +3,18 @@
 //! Pure data: declared from it, compared with what is there, printed. The in-process adapter takes its names and limits from here too.
 //! Names carry a version, because the arguments of a living queue can't change.
 
+mod definitions;
+mod names;
+
 use std::fmt;
 
 use curfew_domain::Shard;
 use curfew_domain::rung::{RUNG_MAX, Rung};
 
-/// Direct: routes by shard to the ready queues.
-pub const READY: &str = "curfew.v1.ready";
-/// Fanout: what ready queues reject or give up.
-pub const DEAD: &str = "curfew.v1.dead";
-/// The dead-letter consumer's queue.
-pub const DEAD_LETTERS: &str = "curfew.v1.dead-letters";
-/// What even the dead-letter consumer can't handle.
-pub const PARKED: &str = "curfew.v1.parked";
-/// Exchange and queue of what no queue wanted.
-pub const UNROUTED: &str = "curfew.v1.unrouted";
+pub use names::{Names, routing_key};
+
 /// Deliveries after which a ready queue gives a message up (the default of quorum queues since RabbitMQ 4.0; older ones get it by the shipped policy).
 pub const DELIVERY_LIMIT: u32 = 20;
-
-/// The name of a rung's exchange and of its queue; a published message of rung `Now` goes to `READY`.
-pub fn exchange_of(rung: Rung) -> String {
-    match rung {
-        Rung::Now => READY.to_owned(),
-        Rung::Delay(n) => format!("curfew.v1.delay.{n:02}"),
-    }
-}
-
-/// The name of a shard's ready queue.
-pub fn ready_queue(shard: Shard) -> String {
-    format!("{READY}.{shard}")
-}
-
-/// The routing key of a shard; delay queues keep it.
-pub fn routing_key(shard: Shard) -> String {
-    shard.to_string()
-}
 
 /// How queues keep their messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +23,16 @@ pub enum QueueType {
     Quorum,
     /// For a single node that has to be small.
     Classic,
+}
+
+/// How a delay queue hands over what has expired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DeadLettering {
+    /// A loss on the way is healed by the claim grace; nothing can jam a rung. The default.
+    #[default]
+    AtMostOnce,
+    /// Quorum queues only: confirmed hop by hop, 32 at a time. One full or missing target can hold up a whole rung.
+    AtLeastOnce,
 }
 
 /// How an exchange routes.
@@ -126,55 +113,66 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Version 1, for shards 0 to `shards` - 1.
+    /// Version 1 of a fleet, for shards 0 to `shards` - 1.
     pub fn v1(shards: u8, queue_type: QueueType) -> Self {
+        Self::named(&Names::default(), shards, queue_type, DeadLettering::AtMostOnce)
+    }
+
+    /// Version 1 under other names, or with the other way out of its delay queues.
+    pub fn named(names: &Names, shards: u8, queue_type: QueueType, dead_lettering: DeadLettering) -> Self {
         let mut all = Self::default();
-        all.unrouted(queue_type);
-        all.dead(queue_type);
-        all.ready(shards, queue_type);
-        (0..=RUNG_MAX).for_each(|n| all.delay(n, queue_type));
+        all.unrouted(names, queue_type);
+        all.dead(names, queue_type);
+        all.ready(names, shards, queue_type);
+        (0..=RUNG_MAX).for_each(|n| all.delay(names, n, queue_type, dead_lettering));
         all
     }
 
-    fn unrouted(&mut self, queue_type: QueueType) {
-        self.exchange(UNROUTED, ExchangeKind::Fanout, Vec::new(), "the alternate exchange: a shard without a queue is seen, not lost in silence");
-        self.queue(UNROUTED, queue_type, Vec::new(), "holds what nobody wanted, for the alarm and a person");
-        self.bind(UNROUTED, UNROUTED, String::new(), "all of it");
+    fn unrouted(&mut self, names: &Names, queue_type: QueueType) {
+        let unrouted = names.unrouted();
+        self.exchange(&unrouted, ExchangeKind::Fanout, Vec::new(), "the alternate exchange: a shard without a queue is seen, not lost in silence");
+        self.queue(&unrouted, queue_type, Vec::new(), "holds what nobody wanted, for the alarm and a person");
+        self.bind(&unrouted, &unrouted, String::new(), "all of it");
     }
 
-    fn dead(&mut self, queue_type: QueueType) {
-        self.exchange(DEAD, ExchangeKind::Fanout, Vec::new(), "one place for what workers reject and queues give up");
-        let parked = [
+    fn dead(&mut self, names: &Names, queue_type: QueueType) {
+        let (dead, dead_letters, parked) = (names.dead(), names.dead_letters(), names.parked());
+        self.exchange(&dead, ExchangeKind::Fanout, Vec::new(), "one place for what workers reject and queues give up");
+        let to_parked = [
             text("x-dead-letter-exchange", "", "the default exchange routes by queue name"),
-            text("x-dead-letter-routing-key", PARKED, "what the dead-letter consumer rejects is parked, never dropped"),
+            text("x-dead-letter-routing-key", &parked, "what the dead-letter consumer rejects is parked, never dropped"),
         ];
-        self.queue(DEAD_LETTERS, queue_type, parked.into(), "the dead-letter consumer's");
-        self.queue(PARKED, queue_type, Vec::new(), "for a person: nothing consumes it");
-        self.bind(DEAD, DEAD_LETTERS, String::new(), "all of it, whatever the shard");
+        self.queue(&dead_letters, queue_type, to_parked.into(), "the dead-letter consumer's");
+        self.queue(&parked, queue_type, Vec::new(), "for a person: nothing consumes it");
+        self.bind(&dead, &dead_letters, String::new(), "all of it, whatever the shard");
     }
 
-    fn ready(&mut self, shards: u8, queue_type: QueueType) {
-        let unrouted = text("alternate-exchange", UNROUTED, "a wake-up for a shard without a queue raises an alarm");
-        self.exchange(READY, ExchangeKind::Direct, vec![unrouted], "routes by shard");
+    fn ready(&mut self, names: &Names, shards: u8, queue_type: QueueType) {
+        let unrouted = text("alternate-exchange", &names.unrouted(), "a wake-up for a shard without a queue raises an alarm");
+        self.exchange(&names.ready(), ExchangeKind::Direct, vec![unrouted], "routes by shard");
         for shard in (0..shards).map(Shard) {
-            let dead = text("x-dead-letter-exchange", DEAD, "a rejected or given-up wake-up reaches the dead-letter consumer");
-            self.queue(&ready_queue(shard), queue_type, vec![dead], "one per shard, so that a shard can be drained and covered by itself");
-            self.bind(READY, &ready_queue(shard), routing_key(shard), "its shard alone");
+            let dead = text("x-dead-letter-exchange", &names.dead(), "a rejected or given-up wake-up reaches the dead-letter consumer");
+            self.queue(&names.ready_queue(shard), queue_type, vec![dead], "one per shard, so that a shard can be drained and covered by itself");
+            self.bind(&names.ready(), &names.ready_queue(shard), routing_key(shard), "its shard alone");
         }
     }
 
-    fn delay(&mut self, n: u8, queue_type: QueueType) {
-        let name = exchange_of(Rung::Delay(n));
+    fn delay(&mut self, names: &Names, n: u8, queue_type: QueueType, dead_lettering: DeadLettering) {
+        let name = names.exchange_of(Rung::Delay(n));
         let delay_ms = Rung::Delay(n).delay().as_millis() as i64;
         self.exchange(&name, ExchangeKind::Fanout, Vec::new(), "fanout: whatever the routing key, which stays the shard");
-        let arguments = vec![
+        let mut arguments = vec![
             Argument {
                 name: "x-message-ttl",
                 value: Value::Number(delay_ms),
                 reason: "one TTL for the whole queue: nothing waits behind a longer delay",
             },
-            text("x-dead-letter-exchange", READY, "an expired wake-up arrives; no x-dead-letter-routing-key, so that the shard is kept"),
+            text("x-dead-letter-exchange", &names.ready(), "an expired wake-up arrives; no x-dead-letter-routing-key, so that the shard is kept"),
         ];
+        if dead_lettering == DeadLettering::AtLeastOnce {
+            arguments.push(text("x-dead-letter-strategy", "at-least-once", "asked for: nothing is lost between a rung and its ready queue"));
+            arguments.push(text("x-overflow", "reject-publish", "without it the strategy falls back to at-most-once in silence"));
+        }
         self.queue(&name, queue_type, arguments, "one hop of 2^NN s; the ledger's line time makes one hop enough");
         self.bind(&name, &name, String::new(), "all of it");
     }
@@ -261,5 +259,42 @@ mod tests {
         ] {
             assert!(printed.contains(line), "{line} is missing in:\n{printed}");
         }
+    }
+
+    #[test]
+    fn the_shipped_definitions_are_this_topology() {
+        let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("definitions are JSON");
+        assert!(
+            read(include_str!("../../../deploy/rabbitmq/definitions.json")) == read(&Topology::v1(16, QueueType::Quorum).definitions()),
+            "write it anew: cargo run -p curfew-broker --example definitions > deploy/rabbitmq/definitions.json"
+        );
+    }
+
+    #[test]
+    fn no_argument_is_one_that_rabbitmq_4_denies() {
+        // What 4.x takes. Not among them: x-queue-mode (refused by 4.3), x-max-priority on quorum queues, x-queue-master-locator, x-ha-policy.
+        let taken = [
+            "alternate-exchange",
+            "x-dead-letter-exchange",
+            "x-dead-letter-routing-key",
+            "x-dead-letter-strategy",
+            "x-message-ttl",
+            "x-overflow",
+            "x-queue-type",
+        ];
+        for queue_type in [QueueType::Quorum, QueueType::Classic] {
+            let all = Topology::named(&Names::rehearsal("1"), 2, queue_type, DeadLettering::AtLeastOnce);
+            for argument in all.queues.iter().flat_map(|q| &q.arguments).chain(all.exchanges.iter().flat_map(|e| &e.arguments)) {
+                assert!(taken.contains(&argument.name), "{argument:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_rehearsal_shares_no_name_with_the_fleet() {
+        let fleet = Topology::v1(2, QueueType::Quorum).to_string();
+        let rehearsal = Topology::named(&Names::rehearsal("ab12"), 2, QueueType::Quorum, DeadLettering::AtMostOnce).to_string();
+        assert!(!rehearsal.contains("curfew.v1"), "{rehearsal}");
+        assert_eq!(rehearsal.replace("curfew.rehearsal.ab12", "curfew.v1"), fleet);
     }
 }

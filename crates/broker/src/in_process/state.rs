@@ -8,7 +8,7 @@ use curfew_domain::rung::RUNG_MAX;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::topology::{DELIVERY_LIMIT, ready_queue};
+use crate::topology::{DELIVERY_LIMIT, Names};
 use crate::{BrokerError, Delivery, DeliveryId, Published, QueueState, Rung};
 
 /// Messages held at most, all queues together: some 30 MB of wake-ups. The scheduler keeps far fewer under way (DESIGN 3.6).
@@ -97,7 +97,7 @@ impl State {
 
     pub(super) fn check(&self, shard: Shard) -> Result<(), BrokerError> {
         let known = usize::from(shard.0) < self.ready.len();
-        known.then_some(()).ok_or_else(|| BrokerError::Topology(format!("there is no queue {}", ready_queue(shard))))
+        known.then_some(()).ok_or_else(|| BrokerError::Topology(format!("there is no queue {}", Names::default().ready_queue(shard))))
     }
 
     /// Answers each message, and whether the timer has to look again. The shard is checked.
@@ -210,8 +210,10 @@ impl State {
     }
 
     pub(super) fn queue_state(&self, place: Place) -> QueueState {
-        let in_hand = self.consumers.values().filter(|consumer| consumer.place == place).map(|consumer| consumer.in_hand.len() as u64);
-        QueueState { ready: self.queue(place).ready.len() as u64, unacked: in_hand.sum() }
+        let here = || self.consumers.values().filter(|consumer| consumer.place == place);
+        let consumers = here().filter(|consumer| consumer.stage == Stage::Open).count() as u64;
+        let unacked = here().map(|consumer| consumer.in_hand.len() as u64).sum();
+        QueueState { ready: self.queue(place).ready.len() as u64, unacked: Some(unacked), consumers }
     }
 
     pub(super) fn purge(&mut self) {

@@ -1,0 +1,104 @@
+//! One message through every rung at the start of a connection: is any of them early, or lost?
+//!
+//! A policy with a TTL on `.*` shortens every delay in silence (the smallest of argument and policy rules), one with `expires` or `max-length`
+//! loses messages; AMQP shows neither. What is measured is what counts. Not noticed: a policy that comes later; the workers' count of early
+//! wake-ups shows that one. Its first publish also makes the server tell of an alarm that was there before the connection.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use curfew_domain::rung::{RUNG_MAX, Rung};
+use futures::StreamExt as _;
+use lapin::{Confirmation, Connection};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::calls::{self, Answers, Failed, Outgoing};
+use super::supervisor::Shared;
+
+/// Both ends read clocks in whole milliseconds.
+const ROUNDING: Duration = Duration::from_millis(5);
+/// Later than this, it is lost.
+const LOST_AFTER: Duration = Duration::from_secs(10);
+
+/// What a probe found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// It arrived, so long after its publish and not early.
+    InTime(Duration),
+    /// It arrived before its moment: something shortens this rung's TTL.
+    Early(Duration),
+    /// It didn't arrive: something drops or holds what this rung carries.
+    Lost,
+}
+
+/// What the newest connection's probes found so far, by rung.
+pub(super) type Rungs = Arc<Mutex<BTreeMap<u8, Found>>>;
+
+/// Probes every rung once; takes a little more than the longest delay. A failure says that nothing was found out.
+pub(super) async fn run(shared: Arc<Shared>, connection: Arc<Connection>, rungs: Rungs) {
+    rungs.lock().expect("no holder panics").clear();
+    if let Err(error) = probe(&shared, &connection, &rungs).await {
+        let why = crate::BrokerError::from(error);
+        tracing::warn!(error_class = "broker", "the rungs can't be probed; early wake-ups would show in the workers' counts: {why}");
+    }
+}
+
+async fn probe(shared: &Shared, connection: &Connection, rungs: &Rungs) -> Result<(), Failed> {
+    let (names, times) = (&shared.settings.names, &shared.settings.times);
+    // Deliveries on a publishing connection are fine where nothing waits for an ack.
+    let channel = calls::confirming_channel(connection, times).await?;
+    let queue = names.probe(&uuid::Uuid::new_v4().simple().to_string());
+    calls::declare_probe_queue(&channel, &queue, &names.ready(), times).await?;
+    let mut arrivals = calls::consume(&channel, &queue, Answers::None, times).await?;
+    let mut sent = BTreeMap::new();
+    for n in 0..=RUNG_MAX {
+        let message = Outgoing {
+            exchange: names.exchange_of(Rung::Delay(n)).into(),
+            routing_key: queue.as_str().into(),
+            message_id: format!("probe.{n}"),
+            body: vec![n],
+        };
+        let before = Instant::now();
+        let confirmed = timeout(times.confirm, calls::publish(channel.clone(), message)).await;
+        if matches!(confirmed, Ok(Ok(Confirmation::Ack(None)))) {
+            sent.insert(n, before);
+        } else {
+            note(rungs, n, Found::Lost);
+        }
+    }
+    while let Some((next, before)) = sent.first_key_value().map(|(n, before)| (*n, *before)) {
+        let rung = Rung::Delay(next);
+        match timeout_at(before + rung.delay() + LOST_AFTER, arrivals.next()).await {
+            Ok(Some(Ok(arrival))) => {
+                let Some(n) = arrival.data.first().copied() else { continue };
+                let Some(before) = sent.remove(&n) else { continue };
+                let took = before.elapsed();
+                let early = took + ROUNDING < Rung::Delay(n).delay();
+                note(rungs, n, if early { Found::Early(took) } else { Found::InTime(took) });
+            }
+            Err(_late) => {
+                sent.remove(&next);
+                note(rungs, next, Found::Lost);
+            }
+            // The connection is gone; the next one probes anew.
+            Ok(Some(Err(_)) | None) => return Ok(()),
+        }
+    }
+    calls::close_channel(&channel, times).await
+}
+
+fn note(rungs: &Rungs, n: u8, found: Found) {
+    match found {
+        Found::InTime(took) => tracing::debug!(rung = n, "the rung took {took:?}"),
+        Found::Early(took) => {
+            tracing::error!(
+                rung = n,
+                error_class = "broker",
+                "a rung delivers after {took:?}: a policy shortens its TTL; its wake-ups come early and are repeated late"
+            );
+        }
+        Found::Lost => tracing::error!(rung = n, error_class = "broker", "a rung delivers nothing: see its queue and the policies on it"),
+    }
+    rungs.lock().expect("no holder panics").insert(n, found);
+}
