@@ -17,8 +17,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| Server::start(&Options::fast(
 
 async fn open(url: &str) -> (Postgres, Pair) {
     let store = Postgres::connect(url, PostgresOptions::default()).await.expect("the server answers");
-    store.migrate(&curfew_book::postgres::MIGRATIONS).await.expect("it migrates");
-    store.migrate(&curfew_review::postgres::MIGRATIONS).await.expect("it migrates");
+    store.migrate(&curfew_review::postgres::all_migrations()).await.expect("it migrates");
     let book = Arc::new(PostgresBook::open(store.clone()).await.expect("the book opens"));
     let review = PostgresReview::open(Arc::clone(&book)).await.expect("review opens");
     (store, Pair { book, review: Arc::new(review) })

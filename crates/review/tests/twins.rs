@@ -36,8 +36,7 @@ async fn sqlite(folder: &std::path::Path) -> Pair {
 
 async fn postgres(server: &Server) -> Pair {
     let store = Postgres::connect(&server.schema(), PostgresOptions::default()).await.expect("the server answers");
-    store.migrate(&curfew_book::postgres::MIGRATIONS).await.expect("it migrates");
-    store.migrate(&curfew_review::postgres::MIGRATIONS).await.expect("it migrates");
+    store.migrate(&curfew_review::postgres::all_migrations()).await.expect("it migrates");
     let book = Arc::new(PostgresBook::open(store).await.expect("the book opens"));
     let review = PostgresReview::open(Arc::clone(&book)).await.expect("review opens");
     Pair { book, review: Arc::new(review) }

@@ -226,7 +226,8 @@ impl StoreError {
             "58030" => Self::Io { operation, code: None },
             _ if state.starts_with("08") || state.starts_with("57P") => Self::Lost { operation },
             _ if state.starts_with("23") => Self::Constraint { operation, constraint: constraint.unwrap_or("a constraint failed").to_owned() },
-            _ if state.starts_with("XX") => Self::Corrupt { operation, code: None },
+            // data_corrupted, index_corrupted
+            "XX001" | "XX002" => Self::Corrupt { operation, code: None },
             _ => Self::query(operation, &format!("the statement failed (SQLSTATE {state})")),
         }
     }

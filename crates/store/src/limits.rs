@@ -60,7 +60,8 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a caller waits for a connection of the pool, a new one included.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a statement may run at the server: the longest are a day's figures over millions of rows.
+/// How long a statement may run at the server: the longest are a day's figures over millions of rows. It doesn't cut a COMMIT short that
+/// waits for a standby (which the server would answer as done): `a_commit_that_no_standby_has_is_never_answered_as_done`.
 pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a statement may wait for a lock at the server. Transactions last milliseconds; a longer wait is somebody's shell.

@@ -1,11 +1,13 @@
 //! S8 to S10: the store on a real PostgreSQL.
 
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use curfew_store::{Durability, DurabilityLevel, Migration, Postgres, PostgresOptions, Remedy, StoreError};
 use curfew_testservers::postgres::{Options, Postgres as Server};
 use futures::future::join_all;
+use tokio::sync::Barrier;
 
 static SERVER: LazyLock<Server> = LazyLock::new(|| Server::start(&Options::fast()));
 
@@ -92,31 +94,36 @@ async fn what_the_server_undid_for_another_ones_sake_is_run_again() {
     for text in ["a", "b"] {
         add(&store, text, Durability::Disk).await.expect("it is added");
     }
-    // Two that lock the same two rows in opposite order: the server ends one of them, again and again.
+    // Two that lock the same two rows in opposite order, each with one in its hands: the server ends one of them.
+    let both_hold_one = Arc::new(Barrier::new(2));
     let cross = |order: [&'static str; 2]| {
-        let store = store.clone();
+        let (store, both_hold_one, again) = (store.clone(), Arc::clone(&both_hold_one), Arc::new(AtomicBool::new(false)));
         async move {
-            for _round in 0..5 {
-                let crossed = store.write("cross", Durability::Process, move |conn| {
-                    Box::pin(async move {
-                        for text in order {
-                            let lock = sqlx::query("SELECT pg_sleep(0.01) FROM notes WHERE text = $1 FOR UPDATE").bind(text);
-                            lock.execute(&mut *conn).await.map_err(StoreError::asking("cross"))?;
-                        }
-                        Ok::<(), StoreError>(())
-                    })
-                });
-                crossed.await.expect("it is run again");
-            }
+            let crossed = store.write("cross", Durability::Disk, move |conn| {
+                let (both_hold_one, again) = (Arc::clone(&both_hold_one), Arc::clone(&again));
+                Box::pin(async move {
+                    lock(conn, order[0]).await?;
+                    if !again.swap(true, Ordering::Relaxed) {
+                        both_hold_one.wait().await;
+                    }
+                    lock(conn, order[1]).await
+                })
+            });
+            crossed.await.expect("it is run again");
         }
     };
     tokio::join!(cross(["a", "b"]), cross(["b", "a"]));
-    assert!(store.undone() > 0, "they met");
+    assert_eq!(store.undone(), 1);
+}
+
+async fn lock(conn: &mut sqlx::PgConnection, text: &str) -> Result<(), StoreError> {
+    let lock = sqlx::query("SELECT 1 FROM notes WHERE text = $1 FOR UPDATE").bind(text);
+    lock.execute(conn).await.map(drop).map_err(StoreError::asking("cross"))
 }
 
 #[tokio::test]
 async fn every_wait_has_a_bound() {
-    let short = PostgresOptions { connections: 1, acquire_timeout: Duration::from_millis(200), answer_timeout: Duration::from_millis(300), ..own() };
+    let short = PostgresOptions { connections: 1, acquire_timeout: Duration::from_secs(3), answer_timeout: Duration::from_secs(1), ..own() };
     let store = notes(short).await;
     let slow = |seconds: &'static str| {
         store.write("dream", Durability::Disk, move |conn| {
@@ -129,10 +136,44 @@ async fn every_wait_has_a_bound() {
 
     let strict = PostgresOptions { statement_timeout: Duration::from_millis(50), lock_timeout: Duration::from_millis(40), ..own() };
     let store = notes(strict).await;
-    let long = store.write("dream", Durability::Disk, |conn| {
-        Box::pin(async move { sqlx::query("SELECT pg_sleep(30)").execute(conn).await.map(drop).map_err(StoreError::asking("dream")) })
+    let long = store.all("dream", sqlx::query("SELECT pg_sleep(30)")).await.expect_err("the server gives up first");
+    assert_eq!(long, StoreError::Busy { operation: "dream" });
+    add(&store, "locked", Durability::Disk).await.expect("it is added");
+    let mut holder = store.pool().begin().await.expect("the pool has room");
+    sqlx::query("UPDATE notes SET text = 'held'").execute(&mut *holder).await.expect("it is there");
+    let waits = store.write("wait", Durability::Disk, |conn| {
+        Box::pin(async move { sqlx::query("DELETE FROM notes").execute(conn).await.map(drop).map_err(StoreError::asking("wait")) })
     });
-    assert_eq!(long.await, Err(StoreError::Busy { operation: "dream" }), "the server gave up first");
+    assert_eq!(waits.await, Err(StoreError::Busy { operation: "wait" }), "nobody waits for a row for ever");
+}
+
+/// A server whose standby is away answers a COMMIT whose wait is cancelled with success and a warning: no timeout of ours may cancel it.
+#[tokio::test]
+async fn a_commit_that_no_standby_has_is_never_answered_as_done() {
+    let server = Server::start(&Options::default());
+    let options = PostgresOptions { statement_timeout: Duration::from_millis(100), answer_timeout: Duration::from_millis(800), ..own() };
+    let store = connect(&server.url(), options).await;
+    store.migrate(&[NOTES]).await.expect("it migrates");
+    server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    server.run("SELECT pg_reload_conf()");
+    let texts: Vec<&'static str> = (0..5_000).map(|n| &*format!("note {n}").leak()).collect();
+    // The server takes its new settings a moment later; then no commit is answered any more.
+    let mut in_doubt = 0;
+    for text in texts {
+        match add(&store, text, Durability::Disk).await {
+            Ok(()) => in_doubt = 0,
+            Err(error) => {
+                assert_eq!(error.remedy(), Remedy::InDoubt, "{error}");
+                in_doubt += 1;
+            }
+        }
+        if in_doubt == 3 {
+            break;
+        }
+    }
+    assert_eq!(in_doubt, 3, "commits wait for the standby");
+    let reached = store.durability().await.expect("it answers");
+    assert_eq!(reached.level, DurabilityLevel::Replicated, "{}", reached.reason);
 }
 
 #[tokio::test]
@@ -164,7 +205,8 @@ async fn durability_is_what_the_server_is_set_to() {
 
 #[tokio::test]
 async fn no_error_shows_an_address_or_a_password() {
-    let at_nobody = ["postgres://ann:secret@127.0.0.1:1/x", "postgres://ann:secret@[bad"];
+    let at_nobody =
+        ["postgres://ann:secret@127.0.0.1:1/x", "postgres://ann:secret@[bad", "postgres://ann@127.0.0.1/x?passwort=secret", "mysql://secret"];
     for url in at_nobody {
         let refused = Postgres::connect(url, PostgresOptions { connect_timeout: Duration::from_millis(500), ..own() }).await;
         let told = format!("{:?}", refused.expect_err("nobody is there"));
@@ -173,6 +215,8 @@ async fn no_error_shows_an_address_or_a_password() {
     let url = SERVER.url().replace("/postgres?", "/nowhere?");
     let told = Postgres::connect(&url, own()).await.expect_err("no such database").to_string();
     assert_eq!(told, "cannot connect: the server has no such database");
+    let told = Postgres::connect(&SERVER.url().replace("disable", "require"), own()).await.expect_err("the server has no TLS").to_string();
+    assert_eq!(told, "cannot connect: the server's TLS doesn't agree with sslmode or the root certificate");
     let store = notes(own()).await;
     let query = sqlx::query("SELECT $1::text::integer").bind("ann@example.org");
     let told = format!("{:?}", store.all("cast", query).await.expect_err("no number"));

@@ -24,6 +24,11 @@ use crate::{Correction, Item, Quarantined, Replay, Replayed, Review, ReviewError
 /// What review adds to the book's tables; they come after the book's.
 pub const MIGRATIONS: [Migration; 1] = [Migration { name: "review/0001_review", sql: include_str!("migrations/0001_review.sql") }];
 
+/// The book's and review's tables, in their order: what `curfew book migrate` applies.
+pub fn all_migrations() -> Vec<Migration> {
+    curfew_book::postgres::MIGRATIONS.into_iter().chain(MIGRATIONS).collect()
+}
+
 /// The review store beside a PostgreSQL book.
 #[derive(Clone, Debug)]
 pub struct PostgresReview {

@@ -10,7 +10,36 @@ use super::PostgresOptions;
 use crate::StoreError;
 use crate::limits::{POSTGRES_VERSION_MIN, STATEMENT_CACHE};
 
+/// The parameters that the client knows: others it would ignore, and write into the log with their values.
+const PARAMETERS: [&str; 17] = [
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "options",
+];
+
 pub(super) fn options(url: &str, options: &PostgresOptions) -> Result<PgConnectOptions, StoreError> {
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        return Err(refused("the URL doesn't begin with postgres://"));
+    }
+    let given = url.split_once('?').map_or("", |(_server, parameters)| parameters);
+    let mut names = given.split('&').filter_map(|pair| pair.split('=').next()).filter(|name| !name.is_empty());
+    if !names.all(|name| PARAMETERS.contains(&name) || name.starts_with("options[") || name.starts_with("options%5B")) {
+        return Err(refused("the URL has an unknown parameter; known are sslmode, sslrootcert, sslcert, sslkey, host, port, options[SETTING], …"));
+    }
     let parsed: PgConnectOptions =
         url.parse().map_err(|_quotes| refused("the URL is none of the form postgres://user:password@host:port/database?sslmode=…"))?;
     let ms = |bound: Duration| bound.as_millis().to_string();
@@ -26,6 +55,8 @@ pub(super) fn options(url: &str, options: &PostgresOptions) -> Result<PgConnectO
         // after a morning's import, or for a month that was empty when the statement was planned. Compiling pays for statements of seconds;
         // many partitions make it look worthwhile.
         .options([("enable_seqscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"), ("jit", "off")])
+        // A statement whose client is gone ends within this.
+        .options([("client_connection_check_interval", "5s")])
         // A client that is gone without a word lets its locks go after half a minute.
         .options([("tcp_keepalives_idle", "15"), ("tcp_keepalives_interval", "5"), ("tcp_keepalives_count", "3")])
         .disable_statement_logging();
