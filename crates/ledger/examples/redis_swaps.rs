@@ -17,7 +17,8 @@ use redis_jobs::{SHARDS, stage};
 
 /// Release, claim, given back, claim, intent.
 const SWAPS_PER_JOB: usize = 5;
-const LEASE: Duration = Duration::from_secs(60);
+/// As long as may be: all swaps are made for the moment of the staging.
+const LEASE: Duration = curfew_domain::limits::LEASE_MAX;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), LedgerError> {
@@ -28,12 +29,24 @@ async fn main() -> Result<(), LedgerError> {
             let ledger = RedisLedger::open(&server.url(), Options { shards: SHARDS, ..Options::default() })?;
             ledger.initialise().await?;
             let started = Instant::now();
+            server.ask(&["CONFIG", "RESETSTAT"]).await;
             let waiting = stage(&ledger, jobs, 0, 600).await?;
             report(&format!("{appendfsync}: creates, in batches"), 1, jobs, started);
+            println!("  {}", on_the_server(&server).await);
+            server.ask(&["CONFIG", "RESETSTAT"]).await;
             run(&ledger, waiting, callers, appendfsync).await?;
+            println!("  {}", on_the_server(&server).await);
         }
     }
     Ok(())
+}
+
+/// What one script costs the server, whatever the client's build: its thread does one at a time.
+async fn on_the_server(server: &Redis) -> String {
+    let stats = server.ask(&["INFO", "commandstats"]).await.text();
+    let of_scripts =
+        stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:")?.split(',').find_map(|part| part.strip_prefix("usec_per_call=")));
+    format!("on the server {} µs per script", of_scripts.unwrap_or("?"))
 }
 
 async fn run(ledger: &RedisLedger, waiting: Vec<Record>, callers: usize, appendfsync: &str) -> Result<(), LedgerError> {

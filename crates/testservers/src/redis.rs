@@ -3,18 +3,20 @@
 //! Read this file for one server; `sentinel.rs` and `cluster.rs` build on it.
 
 mod cluster;
+mod guard;
 mod resp;
 mod sentinel;
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 pub use cluster::Cluster;
+use guard::Guarded;
 pub use resp::{Resp, ask};
 pub use sentinel::SentinelTrio;
 
@@ -54,8 +56,9 @@ impl Options {
 pub struct Redis {
     addr: SocketAddr,
     options: Options,
+    // Before the folder, so that nobody writes into it any more when it goes.
+    process: Guarded,
     folder: TempDir,
-    child: Child,
 }
 
 impl Redis {
@@ -66,8 +69,8 @@ impl Redis {
     pub async fn start(options: Options) -> Self {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let child = spawn(addr, &options, folder.path());
-        let mut server = Self { addr, options, folder, child };
+        let process = spawn(addr, &options, folder.path());
+        let mut server = Self { addr, options, process, folder };
         server.answers().await;
         server
     }
@@ -84,7 +87,7 @@ impl Redis {
 
     /// Its process.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.pid()
     }
 
     /// Sends one command on a connection of its own.
@@ -96,12 +99,8 @@ impl Redis {
     }
 
     /// SIGKILL, and waits until it is gone.
-    ///
-    /// # Panics
-    /// Where it can't be killed.
     pub fn kill9(&mut self) {
-        self.child.kill().expect("it is our own child");
-        self.child.wait().expect("it is our own child");
+        self.process.kill9();
     }
 
     /// Starts it again on the same port and data; it must be down.
@@ -109,7 +108,7 @@ impl Redis {
     /// # Panics
     /// As [`Redis::start`].
     pub async fn restart(&mut self) {
-        self.child = spawn(self.addr, &self.options, self.folder.path());
+        self.process = spawn(self.addr, &self.options, self.folder.path());
         self.answers().await;
     }
 
@@ -129,24 +128,15 @@ impl Redis {
             if ask(self.addr, &["PING"]).await.is_ok_and(|answer| answer.text() == "PONG" || answer.text().starts_with("NOAUTH")) {
                 return;
             }
-            let ended = self.child.try_wait().expect("it is our own child");
             let log = || std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-            assert!(ended.is_none(), "redis-server ended: {}", log());
+            assert!(!self.process.ended(), "redis-server ended: {}", log());
             assert!(start.elapsed() < PATIENCE, "redis-server doesn't answer: {}", log());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 }
 
-impl Drop for Redis {
-    fn drop(&mut self) {
-        // It may be down already, which is as good.
-        let _gone = self.child.kill();
-        let _reaped = self.child.wait();
-    }
-}
-
-fn spawn(addr: SocketAddr, options: &Options, folder: &Path) -> Child {
+fn spawn(addr: SocketAddr, options: &Options, folder: &Path) -> Guarded {
     let log = File::options().create(true).append(true).open(folder.join("log")).expect("the folder is ours");
     let (port, maxmemory) = (addr.port().to_string(), options.maxmemory.to_string());
     let mut command = Command::new("redis-server");
@@ -154,7 +144,7 @@ fn spawn(addr: SocketAddr, options: &Options, folder: &Path) -> Child {
     command.args(["--appendonly", if options.appendonly { "yes" } else { "no" }, "--appendfsync", options.appendfsync]);
     command.args(["--maxmemory", &maxmemory, "--maxmemory-policy", options.maxmemory_policy, "--repl-diskless-sync-delay", "0"]);
     command.args(&options.more).stdin(Stdio::null()).stderr(log.try_clone().expect("a file")).stdout(log);
-    command.spawn().unwrap_or_else(|error| panic!("redis-server: {error}; tests/run installs it (Debian: redis-server, redis-sentinel)"))
+    Guarded::spawn("redis-server", &mut command, folder)
 }
 
 /// A port that nobody listens on. Somebody may take it before it is used; then the server says so and the test fails.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use curfew_domain::outcome::{Outcome, OutcomeClass, Stage};
-use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
 use curfew_domain::transition::{Index, Rules, Verdict};
 use curfew_domain::{Event, State, Token};
 use curfew_ledger::redis::Adopted;
@@ -11,7 +10,7 @@ use curfew_ledger::{Created, Ledger, LedgerError, Swapped};
 use curfew_testservers::redis::{Options, Redis};
 use uuid::Uuid;
 
-use super::jobs::{CLAIM, RELEASE, WORKER, create_of, due, intent, is_other_server, ledger, moved, opened, record, stands, swap_of};
+use super::jobs::{CLAIM, RELEASE, WORKER, create_of, due, intent, is_other_server, ledger, moved, opened, policy, record, stands, swap_of};
 
 fn is_recovering<T>(answer: &Result<T, LedgerError>) -> bool {
     matches!(answer, Err(LedgerError::Recovering))
@@ -64,14 +63,7 @@ async fn a_shard_that_recovers_refuses_claims_and_intents_and_takes_reports() {
     let renewed = moved(&ledger, &handed, &Event::Renew { worker: WORKER, lease: Duration::from_secs(90) }).await;
     let back = moved(&ledger, &claimed, &Event::GiveBack { worker: WORKER, waits_for: None, until: now }).await;
     assert_eq!(back.state, State::Scheduled);
-    let policy = Policy {
-        name: "default".into(),
-        version: 1,
-        backoff: Backoff::Delays(Vec::new()),
-        max_attempts: None,
-        jitter: Jitter::default(),
-        at_deadline: AtDeadline::Review,
-    };
+    let policy = policy();
     let refused = Outcome::new(OutcomeClass::Permanent, Stage::Dot, "test", "550");
     let rules = Rules { policy: &policy, jitter: 0.0, idempotency_window: None, attempt_max: Duration::from_secs(60) };
     let verdict = Event::Verdict { token: Token(Uuid::from_u128(9)), verdict: Verdict::NotAccepted(&refused), rules };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
 use curfew_domain::sealed::Sealed;
 use curfew_domain::transition::{Event, created, transition};
 use curfew_domain::{JobId, Key, Moment, Record, Shard, State, Token, WorkerId, form};
@@ -124,4 +125,16 @@ pub fn is_other_server<T>(answer: &Result<T, LedgerError>) -> bool {
 /// Whether an answer says that nothing is known.
 pub fn is_unavailable<T>(answer: &Result<T, LedgerError>) -> bool {
     matches!(answer, Err(LedgerError::Unavailable { .. }))
+}
+
+/// A policy of one retry.
+pub fn policy() -> Policy {
+    Policy {
+        name: "default".into(),
+        version: 1,
+        backoff: Backoff::Delays(vec![Duration::from_secs(300)]),
+        max_attempts: None,
+        jitter: Jitter::default(),
+        at_deadline: AtDeadline::Review,
+    }
 }

@@ -3,15 +3,19 @@
 use std::time::Duration;
 
 use curfew_domain::limits::TOMBSTONE;
+use curfew_domain::outcome::{Outcome, OutcomeClass, Receipt, Stage};
 use curfew_domain::sealed::RecipientRef;
-use curfew_domain::transition::{Counter, Guard};
+use curfew_domain::transition::{Counter, Guard, Index, Rules, Verdict};
 use curfew_domain::verb::{NumberedVerb, Verb};
-use curfew_domain::{Event, State};
+use curfew_domain::{Event, State, Token};
 use curfew_ledger::redis::{Level, RedisLedger};
 use curfew_ledger::{Created, Ledger, LedgerError, Suppression, Swap, Swapped};
 use curfew_testservers::redis::{Options, Redis, Resp};
+use uuid::Uuid;
 
-use super::jobs::{CLAIM, RELEASE, create_of, due, is_unavailable, key, ledger, moved, opened, options, record, shard, stands, swap_of};
+use super::jobs::{
+    CLAIM, RELEASE, create_of, due, intent, is_unavailable, key, ledger, moved, opened, options, policy, record, shard, stands, swap_of,
+};
 
 #[tokio::test]
 async fn the_level_of_durability_is_read_from_the_server() {
@@ -62,6 +66,34 @@ async fn a_tombstone_expires_by_itself_and_a_live_record_never() {
     assert_eq!(letter, Resp::Number(0), "the letter went when the job ended");
 }
 
+/// L4: a late acceptance of a recorded dead letter owes something again, and nothing of it expires.
+#[tokio::test]
+async fn a_tombstone_that_lives_again_does_not_expire() {
+    let server = Redis::start(Options::default()).await;
+    let ledger = ledger(&server.url()).await;
+    let policy = policy();
+    let rules = Rules { policy: &policy, jitter: 0.0, idempotency_window: None, attempt_max: Duration::from_secs(60) };
+    let verdict = |verdict| Event::Verdict { token: Token(Uuid::from_u128(9)), verdict, rules };
+    let claimed = moved(&ledger, &due(&ledger, "acme/a").await, &CLAIM).await;
+    let handed = moved(&ledger, &claimed, &intent(9)).await;
+    let unknown = Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "test", "no answer");
+    let dead = moved(&ledger, &handed, &verdict(Verdict::Unknown(&unknown))).await;
+    let recorded = moved(&ledger, &dead, &Event::Closed).await;
+    let now = ledger.now().await.expect("the ledger answers");
+    let receipt = Receipt { at: now, code: 250, text: "ok".into(), queue_id: None };
+    let sent = moved(&ledger, &recorded, &verdict(Verdict::Accepted(&receipt))).await;
+    assert_eq!((sent.state, sent.closed), (State::Sent, false));
+
+    let long_after = now.plus(TOMBSTONE * 2);
+    assert_eq!(ledger.expire(long_after, 100).await.expect("the ledger answers"), 0);
+    for part in ["job", "history"] {
+        assert_eq!(server.ask(&["PTTL", &format!("test:{{{}}}:{part}:acme/a", sent.shard)]).await, Resp::Number(-1), "{part}");
+    }
+    let settle = ledger.overdue(sent.shard, Index::Settle, long_after, 10).await.expect("the ledger answers");
+    assert_eq!(settle.len(), 1, "the book must know");
+    assert_eq!(ledger.recount(sent.shard).await.expect("the ledger answers"), 0);
+}
+
 /// Versions are compared as bytes: two of them that one Lua number stands for are not the same.
 #[tokio::test]
 async fn versions_beyond_2_to_the_53_are_told_apart() {
@@ -78,23 +110,29 @@ async fn versions_beyond_2_to_the_53_are_told_apart() {
         assert_eq!(ledger.swap(wrong).await.expect("the ledger answers"), Swapped::Conflict(Box::new(stands_there.clone())));
     }
     ledger.postpone(vec![(key("acme/a"), version - 1, now)]).await.expect("the ledger answers");
-    assert!(ledger.overdue(shard("acme/a"), curfew_domain::transition::Index::Watch, now, 10).await.expect("the ledger answers").is_empty());
+    assert!(ledger.overdue(shard("acme/a"), Index::Watch, now, 10).await.expect("the ledger answers").is_empty());
     assert_eq!(ledger.swap(right).await.expect("the ledger answers"), Swapped::Swapped);
     assert_eq!(stands(&ledger, "acme/a").await.version, version + 1);
 }
 
-/// A server that is full refuses the first write of a script, so that nothing is ever half there.
+/// A server that is full, or misses a replica, refuses the first write of a script, so that nothing is ever half there.
 #[tokio::test]
-async fn a_full_server_writes_nothing_rather_than_half() {
+async fn a_server_that_takes_no_writes_writes_nothing_rather_than_half() {
+    for (setting, refusing, usual) in [("maxmemory", "1", "0"), ("min-replicas-to-write", "1", "0")] {
+        refused_whole(setting, refusing, usual).await;
+    }
+}
+
+async fn refused_whole(setting: &str, refusing: &str, usual: &str) {
     let server = Redis::start(Options::default()).await;
     let ledger = ledger(&server.url()).await;
     let waiting = due(&ledger, "acme/a").await;
-    server.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    server.ask(&["CONFIG", "SET", setting, refusing]).await;
     let now = ledger.now().await.expect("the clock needs no memory");
     assert!(is_unavailable(&ledger.create(vec![create_of(record("acme/b", 1, now), now)]).await));
     let release = swap_of(&ledger, &waiting, &RELEASE).await;
     assert!(is_unavailable(&ledger.swap(release.clone()).await));
-    server.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    server.ask(&["CONFIG", "SET", setting, usual]).await;
     assert_eq!(ledger.get(&key("acme/b")).await.expect("the ledger answers"), None);
     let walked = ledger.walk(shard("acme/a"), None, 10).await.expect("the ledger answers");
     assert!(matches!(walked.as_slice(), [(record, Some(_), Some(_))] if *record == waiting), "{walked:?}");

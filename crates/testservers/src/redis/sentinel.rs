@@ -1,10 +1,11 @@
 //! A primary, two replicas and three Sentinels.
 
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use super::guard::Guarded;
 use super::{Options, Redis, Resp, ask, free_port, reached};
 
 /// The name that the Sentinels know the primary by.
@@ -19,16 +20,8 @@ pub struct SentinelTrio {
 
 struct Sentinel {
     addr: SocketAddr,
-    child: Child,
+    _process: Guarded,
     _folder: TempDir,
-}
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        // It may be down already, which is as good.
-        let _gone = self.child.kill();
-        let _reaped = self.child.wait();
-    }
 }
 
 impl SentinelTrio {
@@ -117,7 +110,6 @@ fn sentinel(primary_port: &str) -> Sentinel {
     let log = std::fs::File::create(folder.path().join("log")).expect("the folder is ours");
     let mut command = Command::new("redis-sentinel");
     command.arg(&file).stdin(Stdio::null()).stderr(log.try_clone().expect("a file")).stdout(log);
-    let child =
-        command.spawn().unwrap_or_else(|error| panic!("redis-sentinel: {error}; tests/run installs it (Debian: redis-server, redis-sentinel)"));
-    Sentinel { addr, child, _folder: folder }
+    let process = Guarded::spawn("redis-sentinel", &mut command, folder.path());
+    Sentinel { addr, _process: process, _folder: folder }
 }

@@ -16,23 +16,22 @@
 -- is alone. Repeating is free: who comes again is told what stands there.
 
 local fresh = redis.call('SET', KEYS[2], ARGV[8], 'NX')
-local now = now_ms()
 local refused, recovering = barrier()
 if not refused and recovering then refused = 'recovering' end
-if not refused and now - tonumber(ARGV[15]) > tonumber(ARGV[16]) then refused = 'stale_read' end
+if not refused and now_ms() - tonumber(ARGV[15]) > tonumber(ARGV[16]) then refused = 'stale_read' end
 if refused then
   if fresh then redis.call('DEL', KEYS[2]) end
   return { refused }
 end
 
-local key, tenant = ARGV[6], ARGV[7]
+local key, tenant, before = ARGV[6], ARGV[7], ''
 if not fresh then
   local stored = redis.call('GET', KEYS[2])
   local ours, theirs = generation_of(ARGV[8]), generation_of(stored)
   if theirs > ours then return { 'higher_generation' } end
   if theirs == ours then return { 'exists', record_of(stored) } end
   if standing_of(stored) ~= 'R' then return { 'earlier_unclosed', record_of(stored) } end
-  count(counters_of(stored), -1)
+  before = counters_of(stored)
   redis.call('SET', KEYS[2], ARGV[8])
   redis.call('ZREM', KEYS[12], key)
 end
@@ -40,7 +39,7 @@ redis.call('SET', KEYS[3], ARGV[13])
 redis.call('DEL', KEYS[4])
 if ARGV[14] ~= '' then redis.call('RPUSH', KEYS[4], ARGV[14]) end
 redis.call('ZADD', KEYS[14], 0, key)
-count(counters_of(ARGV[8]), 1)
-set_timer(key, ARGV[9], ARGV[10])
-set_line(key, tenant, ARGV[11], now, tonumber(ARGV[12]))
+move_counts(before, counters_of(ARGV[8]))
+set_timer(key, ARGV[9], ARGV[10], state_of(before))
+set_line(key, tenant, ARGV[11], tonumber(ARGV[12]), state_of(before))
 return { 'created' }

@@ -7,23 +7,42 @@
 -- KEYS[12] expiry, sorted set: key → ms                           KEYS[13] postponed, hash: key → how often
 
 local INDEXES = { watch = KEYS[5], settle = KEYS[6], review = KEYS[7] }
+-- Which of them holds the timer of a state (domain: transition.rs).
+local INDEX_OF = {
+  scheduled = 'watch', queued = 'watch', claimed = 'watch', handoff = 'watch', dead_letter = 'review', sent = 'settle', cancelled = 'settle',
+  suppressed = 'settle',
+}
 
--- Adds to each counter that is named. "d:<ms>" counts a next time, which stands in `due` as long as anybody has it.
-local function count(names, by)
-  for name in names:gmatch('%S+') do
-    local left = redis.call('HINCRBY', KEYS[10], name, by)
-    if left == 0 then redis.call('HDEL', KEYS[10], name) end
-    if name:sub(1, 2) == 'd:' then
-      if left > 0 then redis.call('ZADD', KEYS[11], name:sub(3), name:sub(3)) else redis.call('ZREM', KEYS[11], name:sub(3)) end
-    end
+-- The state that counters' names begin with; nil where the record is closed.
+local function state_of(names)
+  return names:match('^s:(%S+)')
+end
+
+-- Adds to one counter. "d:<ms>" counts a next time, which stands in `due` as long as anybody has it.
+local function count(name, by)
+  local left = redis.call('HINCRBY', KEYS[10], name, by)
+  if left == 0 then redis.call('HDEL', KEYS[10], name) end
+  if name:sub(1, 2) == 'd:' then
+    if left <= 0 then redis.call('ZREM', KEYS[11], name:sub(3)) elseif left == by then redis.call('ZADD', KEYS[11], name:sub(3), name:sub(3)) end
   end
 end
 
--- The one timer: in the index named, and in no other.
-local function set_timer(key, index, at)
-  for name, sorted_set in pairs(INDEXES) do
-    if name == index then redis.call('ZADD', sorted_set, at, key) else redis.call('ZREM', sorted_set, key) end
+-- From the counters of one version to those of the next; what both count in stays as it is.
+local function move_counts(before, after)
+  local gone = {}
+  for name in before:gmatch('%S+') do gone[name] = true end
+  for name in after:gmatch('%S+') do
+    if gone[name] then gone[name] = nil else count(name, 1) end
   end
+  for name in pairs(gone) do count(name, -1) end
+end
+
+-- The one timer: in the index named, and no longer in that of the state before.
+local function set_timer(key, index, at, before)
+  for name, sorted_set in pairs(INDEXES) do
+    if name ~= index and before and (INDEX_OF[before] or name) == name then redis.call('ZREM', sorted_set, key) end
+  end
+  if index ~= '' then redis.call('ZADD', INDEXES[index], at, key) end
   redis.call('HDEL', KEYS[13], key)
 end
 
@@ -42,11 +61,12 @@ local function line_at(due, now, horizon_s)
   return due - rung_s * 1000
 end
 
-local function set_line(key, tenant, due, now, horizon_s)
+-- Into its line by its next time; or, where it stood in it, out of it.
+local function set_line(key, tenant, due, horizon_s, before)
   if due ~= '' then
-    redis.call('ZADD', KEYS[8], ms(line_at(tonumber(due), now, horizon_s)), key)
+    redis.call('ZADD', KEYS[8], ms(line_at(tonumber(due), now_ms(), horizon_s)), key)
     set_head(tenant)
-  elseif redis.call('ZREM', KEYS[8], key) == 1 then
+  elseif (before == 'scheduled' or before and not INDEX_OF[before]) and redis.call('ZREM', KEYS[8], key) == 1 then
     set_head(tenant)
   end
 end

@@ -16,11 +16,17 @@ local function barrier()
   return nil, meta[4] == '1' and ARGV[4] ~= 'recovery'
 end
 
--- Milliseconds by this node's clock.
+-- Milliseconds by this node's clock, the same throughout a call.
+local now
 local function now_ms()
-  if ARGV[5] ~= '' then return tonumber(ARGV[5]) end
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  if not now then
+    now = tonumber(ARGV[5])
+    if not now then
+      local time = redis.call('TIME')
+      now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+    end
+  end
+  return now
 end
 
 -- Milliseconds as text: Lua's own would turn to 1.8e+12.

@@ -17,11 +17,11 @@ for _, sorted_set in pairs(INDEXES) do
 end
 local restored = false
 if ARGV[9] ~= '' and not timed then
-  set_timer(ARGV[6], ARGV[9], ARGV[10])
+  set_timer(ARGV[6], ARGV[9], ARGV[10], nil)
   restored = true
 end
 if ARGV[11] ~= '' and not redis.call('ZSCORE', KEYS[8], ARGV[6]) then
-  set_line(ARGV[6], ARGV[7], ARGV[11], now_ms(), tonumber(ARGV[12]))
+  set_line(ARGV[6], ARGV[7], ARGV[11], tonumber(ARGV[12]), nil)
   restored = true
 end
 return { restored and 'restored' or 'nothing' }

@@ -29,17 +29,16 @@ end
 
 -- While its shard recovers nothing is released, claimed or intended; what owners report of what they hold is taken.
 local before, after = counters_of(stored), counters_of(ARGV[8])
-local state = after:match('^s:(%S+)')
-if recovering and (state == 'queued' or state == 'claimed' or state == 'handoff') and before:match('^s:(%S+)') ~= state then
+local state, state_before = state_of(after), state_of(before)
+if recovering and (state == 'queued' or state == 'claimed' or state == 'handoff') and state_before ~= state then
   return { 'recovering' }
 end
 
-local now = now_ms()
 for n = 19, #ARGV, 2 do
   local kind, value = ARGV[n], ARGV[n + 1]
   local holds
-  if kind == 'not_before' then holds = now >= tonumber(value)
-  elseif kind == 'before' then holds = now < tonumber(value)
+  if kind == 'not_before' then holds = now_ms() >= tonumber(value)
+  elseif kind == 'before' then holds = now_ms() < tonumber(value)
   elseif kind == 'not_member' then holds = redis.call('SISMEMBER', KEYS[14], value) == 0
   else holds = false
   end
@@ -54,6 +53,10 @@ if expires_at ~= '' then
   redis.call('DEL', KEYS[4]) -- the book has the story
 else
   redis.call('SET', KEYS[2], ARGV[8])
+  if standing_of(stored) ~= 'L' then -- a late acceptance: it owes something again, and nothing live expires (L4)
+    redis.call('ZREM', KEYS[12], key)
+    redis.call('PERSIST', KEYS[4])
+  end
 end
 local entries = 0
 if ARGV[14] ~= '' then
@@ -61,10 +64,7 @@ if ARGV[14] ~= '' then
   if expires_at ~= '' then redis.call('PEXPIREAT', KEYS[4], expires_at) end
 end
 if ARGV[13] == 'delete' then redis.call('DEL', KEYS[3]) end
-if before ~= after then
-  count(before, -1)
-  count(after, 1)
-end
-set_timer(key, ARGV[9], ARGV[10])
-set_line(key, tenant, ARGV[11], now, tonumber(ARGV[12]))
+move_counts(before, after)
+set_timer(key, ARGV[9], ARGV[10], state_before)
+set_line(key, tenant, ARGV[11], tonumber(ARGV[12]), state_before)
 return { 'swapped', entries }
