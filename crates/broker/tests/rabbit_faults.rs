@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bench::{PATIENCE, consume_again, drain_all, fleet, next, publish, publish_again, settings, until_ended};
-use curfew_broker::rabbit::{Rabbit, Settings};
+use curfew_broker::rabbit::{Found, Rabbit, Settings};
 use curfew_broker::topology::QueueType;
 use curfew_broker::{Broker, BrokerError, Consumer, Published, Rung};
 use curfew_domain::Shard;
@@ -212,6 +212,7 @@ async fn while_the_memory_alarm_blocks_publishes_acks_go_on_and_nothing_is_taken
     publish_again(&*broker, 0, Rung::Now, "after").await;
     let heard = drain_all(&*consumer, QUIET).await;
     assert!(heard.contains_key("after") && !heard.contains_key("refused"), "{heard:?}");
+    assert!(!late.rungs().values().any(|found| *found == Found::Lost), "an alarm is no fault of the rungs: {:?}", late.rungs());
 }
 
 async fn run(server: &Arc<Server>, what: fn(&Server)) {

@@ -4,6 +4,7 @@
 mod bench;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bench::{PATIENCE, ctl, fleet, next, publish, publish_again, settings, until_ended};
@@ -172,6 +173,64 @@ async fn at_least_once_is_a_switch_for_quorum_queues_alone() {
     assert_eq!(next(&*consumer).await.body, b"hop by hop");
     settings.queue_type = QueueType::Classic;
     assert!(matches!(Rabbit::start(settings), Err(BrokerError::Settings(_))));
+}
+
+/// The client numbers confirms under one lock and writes frames under another: with two tasks on a channel a nack could land on the wrong job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nack_lands_on_the_message_it_is_for_however_many_publish_at_once() {
+    let fleet = fleet("nacked", QueueType::Classic).await;
+    let full = format!("^{}$", fleet.names.ready_queue(Shard(0)).replace('.', "\\."));
+    ctl(&["set_policy", "--priority", "20", "full", &full, r#"{"max-length":0,"overflow":"reject-publish"}"#]).await;
+    let all = (0..8_u8).map(|task| {
+        let broker = Arc::clone(&fleet.broker);
+        tokio::spawn(async move {
+            let (shard, expected) = if task % 2 == 0 { (0, Published::Refused) } else { (1, Published::Confirmed) };
+            for _ in 0..50 {
+                let answers = publish(&*broker, shard, Rung::Now, &["a", "b", "c"]).await.unwrap();
+                assert_eq!(answers, [expected; 3], "shard {shard}");
+            }
+        })
+    });
+    for publishing in all.collect::<Vec<_>>() {
+        publishing.await.unwrap();
+    }
+    assert_eq!(fleet.broker.ready_state(Shard(1)).await.unwrap().ready, 600);
+}
+
+/// The client hangs a returned message on whichever confirm it completes next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_messages_exactly_the_returned_ones_are_refused() {
+    let declares = fleet("mixed", QueueType::Quorum).await;
+    declares.broker.close().await;
+    // This one leaves the hole open.
+    let (mut settings, _proxy) = settings("mixed", QueueType::Quorum).await;
+    settings.management = Management::Verify;
+    let broker = bench::connected(settings).await;
+    ctl(&["delete_queue", &declares.names.exchange_of(Rung::Delay(3))]).await;
+    let rung = |n: u32| if n.is_multiple_of(3) { Rung::Delay(3) } else { Rung::Now };
+    let answers = broker.publish(Shard(0), (0..600).map(|n| (rung(n), n.to_string().into_bytes())).collect()).await.unwrap();
+    let expected = |n: u32| if n.is_multiple_of(3) { Published::Refused } else { Published::Confirmed };
+    assert_eq!(answers, (0..600).map(expected).collect::<Vec<_>>());
+    eventually(PATIENCE, "400 messages", || async { (broker.ready_state(Shard(0)).await.unwrap().ready == 400).then_some(()) }).await;
+}
+
+/// A client of an earlier version never answered where the virtual host was refused.
+#[tokio::test]
+async fn a_virtual_host_or_password_that_is_refused_is_an_answer_and_no_hang() {
+    let (settings, proxy) = settings("unused", QueueType::Quorum).await;
+    let urls = [
+        ("NOT_ALLOWED", format!("amqp://guest:guest@{}/nowhere", proxy.addr())),
+        ("ACCESS_REFUSED", format!("amqp://guest:wrong@{}/%2f", proxy.addr())),
+    ];
+    for (word, url) in urls {
+        let refused = Rabbit::start(Settings { url, ..settings.clone() }).unwrap();
+        let answered = || async {
+            let error = refused.ready(Duration::from_millis(50)).await.expect_err("it is refused");
+            (matches!(error, BrokerError::Unreachable(_)) && error.to_string().contains(word)).then_some(())
+        };
+        eventually(PATIENCE, word, answered).await;
+        refused.close().await;
+    }
 }
 
 #[tokio::test]

@@ -11,10 +11,11 @@ use std::time::Duration;
 use curfew_domain::rung::{RUNG_MAX, Rung};
 use futures::StreamExt as _;
 use lapin::{Confirmation, Connection};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::calls::{self, Answers, Failed, Outgoing};
 use super::supervisor::Shared;
+use crate::BrokerError;
 
 /// Both ends read clocks in whole milliseconds.
 const ROUNDING: Duration = Duration::from_millis(5);
@@ -35,12 +36,18 @@ pub enum Found {
 /// What the newest connection's probes found so far, by rung.
 pub(super) type Rungs = Arc<Mutex<BTreeMap<u8, Found>>>;
 
-/// Probes every rung once; takes a little more than the longest delay. A failure says that nothing was found out.
+/// Probes every rung once; takes a little more than the longest delay. Where it gets no answer (the server is blocked) it tries again later.
 pub(super) async fn run(shared: Arc<Shared>, connection: Arc<Connection>, rungs: Rungs) {
-    rungs.lock().expect("no holder panics").clear();
-    if let Err(error) = probe(&shared, &connection, &rungs).await {
-        let why = crate::BrokerError::from(error);
+    loop {
+        rungs.lock().expect("no holder panics").clear();
+        let Err(failed) = probe(&shared, &connection, &rungs).await else { return };
+        let why = BrokerError::from(failed);
         tracing::warn!(error_class = "broker", "the rungs can't be probed; early wake-ups would show in the workers' counts: {why}");
+        if matches!(why, BrokerError::Topology(_)) {
+            // It may not: that doesn't change by asking.
+            return;
+        }
+        tokio::time::sleep(shared.settings.times.look_after).await;
     }
 }
 
@@ -60,11 +67,11 @@ async fn probe(shared: &Shared, connection: &Connection, rungs: &Rungs) -> Resul
             body: vec![n],
         };
         let before = Instant::now();
-        let confirmed = timeout(times.confirm, calls::publish(channel.clone(), message)).await;
-        if matches!(confirmed, Ok(Ok(Confirmation::Ack(None)))) {
-            sent.insert(n, before);
-        } else {
-            note(rungs, n, Found::Lost);
+        match calls::bounded(times.confirm, "a probe", calls::publish(channel.clone(), message)).await? {
+            Confirmation::Ack(None) => {
+                sent.insert(n, before);
+            }
+            Confirmation::Ack(Some(_)) | Confirmation::Nack(_) | Confirmation::NotRequested => note(rungs, n, Found::Lost),
         }
     }
     while let Some((next, before)) = sent.first_key_value().map(|(n, before)| (*n, *before)) {
