@@ -150,6 +150,9 @@ async fn schedulers_that_plan_at_once_read_different_rows() {
 
     let mine = books[1].plan(&shards, given::minutes(600), 500).await.expect("the book answers");
     assert!(keys(&mine).is_superset(&read[1]), "one's own are given again");
+    tamper(&books[0], "UPDATE jobs SET staging_until = staging_until + 3600000").await;
+    let void = books[0].plan(&shards, given::minutes(600), 500).await.expect("the book answers");
+    assert_eq!(void.len(), 300, "a clock that was set back keeps no row from being staged");
     tamper(&books[0], "UPDATE jobs SET staging_until = 0").await;
     let all = books[2].plan(&shards, given::minutes(600), 500).await.expect("the book answers");
     assert_eq!(all.len(), 300, "what a dead scheduler held is free after seconds");
@@ -364,13 +367,40 @@ fn statements() -> Vec<(&'static str, String, &'static str)> {
     ]
 }
 
+/// A book of many months must not pay for each of them at each look-up.
+#[tokio::test]
+async fn a_look_up_reads_one_month_alone() {
+    let book = open(&SERVER.schema()).await;
+    book.make_months(Moment::parse("2026-08-10T00:00:00Z").expect("well formed")).await.expect("the book answers");
+    let jobs: Vec<Job> = (0..400).map(|n| given::job("acme", n)).collect();
+    book.accept(jobs.clone(), &given::door()).await.expect("the book answers");
+    tamper(&book, "ANALYZE").await;
+    let id = format!("ARRAY['\\x{}'::bytea]", jobs[7].id.0.simple());
+    for (name, sql, arguments) in statements() {
+        let arguments = match name {
+            "lock" | "read by key" => "ARRAY['acme/renewal/R-7/2026-12-01']",
+            "read locked" => &id,
+            "mark" => "ARRAY['acme/renewal/R-7/2026-12-01'], ARRAY[1]",
+            _walks => continue,
+        };
+        let plan = explain_with("ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF", &book, &sql, arguments, "force_generic_plan").await;
+        let read = |line: &&str| line.contains("Index Scan using jobs_") && line.contains("_pkey") && !line.contains("never executed");
+        let months: HashSet<_> = plan.lines().filter(read).filter_map(|line| line.split(" on ").nth(1)?.split(' ').next()).collect();
+        assert_eq!(months, HashSet::from(["jobs_2026_09"]), "{name}: {plan}");
+    }
+}
+
 async fn explain(book: &PostgresBook, sql: &str, arguments: &str, plan: &str) -> String {
+    explain_with("COSTS OFF", book, sql, arguments, plan).await
+}
+
+async fn explain_with(how: &str, book: &PostgresBook, sql: &str, arguments: &str, plan: &str) -> String {
     let mut conn = book.store().pool().acquire().await.expect("the pool has room");
     // A text of several statements is never prepared by the client: the names are this session's.
     let call = if arguments.is_empty() { String::new() } else { format!("({arguments})") };
     let prepare = format!("SET plan_cache_mode = {plan}; DEALLOCATE ALL; PREPARE asked AS {sql}");
     sqlx::raw_sql(sqlx::AssertSqlSafe(prepare)).execute(&mut *conn).await.expect("it is prepared");
-    let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(format!("EXPLAIN (COSTS OFF) EXECUTE asked{call}"))).fetch_all(&mut *conn).await;
+    let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(format!("EXPLAIN ({how}) EXECUTE asked{call}"))).fetch_all(&mut *conn).await;
     conn.close_on_drop();
     rows.expect("it is explained").iter().map(|row| sqlx::Row::get::<String, _>(row, 0)).collect::<Vec<_>>().join("\n")
 }
