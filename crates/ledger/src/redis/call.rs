@@ -115,8 +115,10 @@ impl RedisLedger {
         let (word, rest) = self.told(conn, conn.query(&cmd).await, call.script)?;
         match word.as_str() {
             "other_server" => {
-                conn.drop_it();
-                self.nodes.doubt();
+                conn.refused();
+                if conn.is_dropped() {
+                    self.nodes.doubt();
+                }
                 Err(Failed::Told(LedgerError::OtherServer))
             }
             "other_incarnation" => {

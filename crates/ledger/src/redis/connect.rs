@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use curfew_domain::Shard;
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
@@ -19,6 +19,9 @@ use crate::LedgerError;
 
 /// The oldest server whose scripts do what ours ask (PXAT, effects replicated, ZRANGE by lex).
 const VERSION_OLDEST: u32 = 7;
+
+/// How long a connection's identity counts as fresh. A shard that waits for its recovery refuses every call; without this each would cost a connect.
+const IDENTITY_FRESH: Duration = Duration::from_secs(1);
 
 /// Bounds on waiting for a server.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +38,7 @@ pub(super) struct Connected {
     pub run_id: String,
     /// Changes with each promotion.
     pub replication_id: String,
+    identified_at: Instant,
     broken: AtomicBool,
     /// Each shard's incarnation as first read here; empty where the shard has no meta.
     incarnations: Mutex<HashMap<Shard, String>>,
@@ -54,7 +58,8 @@ impl Connected {
         }
         let id = |info: &str, name| field(info, name).map(str::to_owned).ok_or(LedgerError::Unavailable { operation: "connect: identify" });
         let (run_id, replication_id) = (id(&server, "run_id")?, id(&replication, "master_replid")?);
-        let connected = Self { conn, patience, run_id, replication_id, broken: AtomicBool::new(false), incarnations: Mutex::default() };
+        let (identified_at, broken) = (Instant::now(), AtomicBool::new(false));
+        let connected = Self { conn, patience, run_id, replication_id, identified_at, broken, incarnations: Mutex::default() };
         connected.load_scripts().await?;
         Ok(connected)
     }
@@ -117,6 +122,14 @@ impl Connected {
     /// Nobody uses it again.
     pub(super) fn drop_it(&self) {
         self.broken.store(true, Ordering::SeqCst);
+    }
+
+    /// The shard names another server than this one was when it was identified: whoever asks later identifies anew. Keeping it meanwhile is safe,
+    /// for every script is told who was seen, and refuses.
+    pub(super) fn refused(&self) {
+        if self.identified_at.elapsed() >= IDENTITY_FRESH {
+            self.drop_it();
+        }
     }
 
     pub(super) fn is_dropped(&self) -> bool {

@@ -160,6 +160,45 @@ async fn a_half_open_connection_is_given_up_after_the_response_timeout() {
     assert_eq!(stands(&ledger, "acme/a").await.version, 2);
 }
 
+/// What a frozen server had in its hands it does when it wakes, long after its caller gave up: a timeout is no failure.
+#[tokio::test]
+async fn a_frozen_server_may_do_later_what_it_never_answered() {
+    let server = Redis::start(Options::default()).await;
+    let ledger = ledger(&server.url()).await;
+    due(&ledger, "acme/a").await;
+    let now = ledger.now().await.expect("the ledger answers");
+    let create = create_of(record("acme/b", 1, now), now);
+    server.signal("STOP");
+    assert!(is_unavailable(&ledger.create(vec![create.clone()]).await));
+    server.signal("CONT");
+    let find = || async { ledger.get(&key("acme/b")).await.ok().flatten() };
+    let entry = eventually(SOON, "the create that nobody waits for", find).await;
+    assert_eq!(entry.history.len(), 1);
+    let again = ledger.create(vec![create]).await.expect("the ledger answers");
+    assert_eq!(again, [Created::Exists(Box::new(entry.record))]);
+}
+
+/// A shard that waits for its recovery refuses every call, and a refusal costs no connect.
+#[tokio::test]
+async fn refusals_do_not_make_connections() {
+    let server = Redis::start(Options::default()).await;
+    let ledger = ledger(&server.url()).await;
+    let waiting = due(&ledger, "acme/a").await;
+    server.ask(&["HSET", &format!("test:{{{}}}:meta", waiting.shard), "run_id", "another"]).await;
+    let made = || async {
+        let stats = server.ask(&["INFO", "stats"]).await.text();
+        let made = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:")?.parse::<u32>().ok());
+        made.expect("INFO counts connections")
+    };
+    let before = made().await;
+    for _ in 0..200 {
+        assert!(is_other_server(&ledger.get(&waiting.key).await));
+    }
+    // The second question is a connection too; what is left is one a second at most.
+    let after = made().await - before - 1;
+    assert!(after < 20, "{after} connections for 200 refusals");
+}
+
 #[tokio::test]
 async fn an_emptied_server_is_refused_until_somebody_says_whose_it_is() {
     let server = Redis::start(Options::default()).await;
