@@ -125,8 +125,7 @@ impl Rabbit {
     /// # Errors
     /// What stood in the way last; it goes on trying.
     pub async fn ready(&self, limit: Duration) -> Result<(), BrokerError> {
-        let both = async { (self.consuming.session_within(limit).await, self.publishing().session_within(limit).await) };
-        let (consuming, publishing) = both.await;
+        let (consuming, publishing) = tokio::join!(self.consuming.session_within(limit), self.publishing().session_within(limit));
         consuming.map(|_| ()).and(publishing.map(|_| ()))
     }
 
