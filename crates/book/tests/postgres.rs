@@ -376,7 +376,7 @@ async fn a_look_up_reads_one_month_alone() {
     book.accept(jobs.clone(), &given::door()).await.expect("the book answers");
     tamper(&book, "ANALYZE").await;
     let id = format!("ARRAY['\\x{}'::bytea]", jobs[7].id.0.simple());
-    for (name, sql, arguments) in statements() {
+    for (name, sql, _elsewhere) in statements() {
         let arguments = match name {
             "lock" | "read by key" => "ARRAY['acme/renewal/R-7/2026-12-01']",
             "read locked" => &id,
