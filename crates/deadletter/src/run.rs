@@ -170,7 +170,8 @@ impl DeadLetter {
 /// Whether waiting helps.
 fn passes(error: &CourierError) -> bool {
     match error {
-        CourierError::Ledger(LedgerError::Unavailable { .. } | LedgerError::Recovering) | CourierError::Book(BookError::Unavailable { .. }) => true,
+        CourierError::Ledger(LedgerError::Unavailable { .. } | LedgerError::Recovering | LedgerError::OtherServer)
+        | CourierError::Book(BookError::Unavailable { .. }) => true,
         CourierError::Contended => true,
         _broken => false,
     }

@@ -65,7 +65,8 @@ pub(crate) async fn handle(worker: &Arc<Worker>, delivery: &Delivery, progress: 
     while !worker.give_back.is_cancelled() {
         match claim_and_run(worker, &wake, progress).await {
             Ok(answer) => return answer,
-            Err(LedgerError::Recovering) => return dropped(WakeUpResult::Recovering),
+            // Its timer has it: once the shard works again, whoever finds it overdue publishes anew.
+            Err(LedgerError::Recovering | LedgerError::OtherServer) => return dropped(WakeUpResult::Recovering),
             // A newer process's record: its timer finds a newer process. One that nobody can read is for the dead-letter consumer.
             Err(LedgerError::Unreadable(FormError::Newer(_))) => return dropped(WakeUpResult::Stale),
             Err(LedgerError::Unreadable(_)) => return Answer::Reject,
