@@ -1,6 +1,8 @@
 //! `curfew check`: reaches every service, says what is in the way, changes nothing.
 
-use std::path::Path;
+mod embedded;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,54 +10,36 @@ use serde_json::{Value, json};
 use crate::config::{Book, Config, TransportKind};
 use crate::exit::{Ended, Exit, Failure};
 use crate::up::roles;
-use crate::wire;
+use crate::wire::{self, Found as Line};
 
 /// The longest that one service may take.
 const PROBE_MAX: Duration = Duration::from_secs(20);
 
-struct Line {
-    what: String,
-    ok: bool,
-    says: String,
-}
-
-/// Looks at everything; exit 1 if anything is in the way. `audit`: compares book and ledger too, on a folder that nobody has open.
+/// Looks at everything; exit 1 if anything is in the way. `audit`: compares book and ledger too, embedded on a folder that nobody has open.
 ///
 /// # Errors
 /// `not_yet`, where an audit meets a running process.
 pub async fn check(config: &Config, audit: bool, json: bool) -> Ended {
     let mut lines = Vec::new();
-    let Book::Sqlite { file, data } = &config.book else { return Err(Failure::usage("[book] url: this build runs on SQLite")) };
-    lines.push(folder(data));
-    lines.push(durability(config, file));
+    let durability = match &config.book {
+        Book::Sqlite { file, data } => {
+            lines.extend([embedded::folder(data), embedded::durability(config, file)]);
+            BTreeMap::from([("book", "fsync"), ("ledger", "fsync"), ("broker", "none")])
+        }
+        Book::Postgres(_) => {
+            let survey = wire::survey(config).await;
+            lines.extend(survey.found);
+            survey.durability
+        }
+    };
     content(config, &mut lines);
     transports(config, &mut lines).await;
     if audit {
         lines.push(audited(config).await?);
     }
     let ok = lines.iter().all(|line| line.ok);
-    print(&lines, ok, json);
+    print(&lines, ok, &durability, json);
     Ok(if ok { Exit::Done } else { Exit::Refused })
-}
-
-fn folder(data: &Path) -> Line {
-    let says = if !data.exists() { "will be made at the first start" } else { "there" };
-    let ok = !data.exists() || data.is_dir() && data.metadata().is_ok_and(|m| !m.permissions().readonly());
-    Line {
-        what: format!("data folder {}", data.display()),
-        ok,
-        says: if ok { says.to_owned() } else { "not a folder that this user can write".to_owned() },
-    }
-}
-
-/// Embedded, acceptance, intents and operators' verbs wait for the disk.
-fn durability(config: &Config, file: &Path) -> Line {
-    let enough = wire::durable_enough(config);
-    Line {
-        what: format!("book and ledger {}", file.display()),
-        ok: enough.is_ok(),
-        says: enough.map_or_else(|e| e.to_string(), |()| "durability fsync (SQLite, synchronous=FULL for what must last)".to_owned()),
-    }
 }
 
 fn content(config: &Config, lines: &mut Vec<Line>) {
@@ -94,13 +78,17 @@ async fn transports(config: &Config, lines: &mut Vec<Line>) {
 }
 
 async fn audited(config: &Config) -> Result<Line, Failure> {
-    let parts = wire::embedded(config).await.map_err(|error| match error {
+    let opened = match &config.book {
+        Book::Sqlite { .. } => wire::embedded(config).await,
+        Book::Postgres(_) => wire::fleet(config).await,
+    };
+    let parts = opened.map_err(|error| match error {
         wire::WireError::Locked(_) => Failure::not_yet(format!("{error}; an audit needs the folder for itself (a running process audits by itself)")),
         wire::WireError::Other(says) => Failure::usage(says),
     })?;
     let (ports, settings) = roles::scheduler_parts(&parts, config);
     let audited = curfew_scheduler::audit(&ports, &settings).await.map_err(|e| Failure::refused(e.to_string()))?;
-    parts.store.close().await.map_err(|e| Failure::refused(e.to_string()))?;
+    parts.stores.close().await.map_err(|e| Failure::refused(e.to_string()))?;
     let findings: Vec<_> = audited.findings.iter().map(|f| format!("{}: {}", f.key, f.seen)).collect();
     let says = format!(
         "{} rows, {} records, {} repairs, {} findings {}",
@@ -113,10 +101,10 @@ async fn audited(config: &Config) -> Result<Line, Failure> {
     Ok(Line { what: "audit".to_owned(), ok: findings.is_empty(), says: says.trim_end().to_owned() })
 }
 
-fn print(lines: &[Line], ok: bool, json: bool) {
+fn print(lines: &[Line], ok: bool, durability: &BTreeMap<&str, &str>, json: bool) {
     if json {
         let checks: Vec<Value> = lines.iter().map(|l| json!({"check": l.what, "ok": l.ok, "detail": l.says})).collect();
-        println!("{}", json!({"ok": ok, "checks": checks, "durability": {"book": "fsync", "ledger": "fsync", "broker": "none"}}));
+        println!("{}", json!({"ok": ok, "checks": checks, "durability": durability}));
         return;
     }
     for line in lines {

@@ -1,22 +1,25 @@
-//! `curfew up`: every role in one process, on the embedded stores.
+//! `curfew up`: every role in one process, on the embedded stores; `curfew run`: some roles, on servers.
 
 mod gauges;
 mod pauses;
 mod probes;
+mod readiness;
 pub mod roles;
 mod signals;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_api::{Api, Probes, may_listen, serve, serve_probes};
-use curfew_store::Sqlite;
+use curfew_telemetry::metrics::Exposition;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::wire::{self, Parts, WireError};
+use crate::wire::{self, Parts, Stores, WireError};
 
 pub use pauses::PauseAt;
 
@@ -30,9 +33,35 @@ const HTTP_DRAIN: Duration = Duration::from_secs(5);
 pub struct UpOptions {
     /// Moments to announce and hold, for a rehearsal.
     pub pause_at: Vec<PauseAt>,
+    /// The shards that this process works; `None`: all.
+    pub shards: Option<Vec<u8>>,
 }
 
-/// Runs until a signal says stop, then drains. A second signal ends the process at once.
+/// Which roles a process has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Roles {
+    /// Stages, releases, heals, settles.
+    pub scheduler: bool,
+    /// Sends.
+    pub worker: bool,
+    /// Records dead letters.
+    pub deadletter: bool,
+    /// Takes jobs and answers questions.
+    pub api: bool,
+}
+
+impl Roles {
+    /// Every role.
+    pub const ALL: Self = Self { scheduler: true, worker: true, deadletter: true, api: true };
+
+    /// Their names, in the order of the contract.
+    pub fn names(self) -> Vec<String> {
+        let all = [("scheduler", self.scheduler), ("worker", self.worker), ("deadletter", self.deadletter), ("api", self.api)];
+        all.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
+/// Every role in one process, on the embedded stores. Runs until a signal says stop, then drains.
 ///
 /// # Errors
 /// `WireError`, where it can't start.
@@ -41,58 +70,99 @@ pub async fn up(config: Config, options: UpOptions) -> Result<(), WireError> {
     may_listen(config.http.listen, &operators).map_err(|e| WireError::Other(e.to_string()))?;
     let exposition = curfew_telemetry::metrics::install().map_err(|e| WireError::Other(e.to_string()))?;
     let parts = Arc::new(wire::embedded(&config).await?);
-    let listener =
-        TcpListener::bind(config.http.listen).await.map_err(|e| WireError::Other(format!("[http] listen = {}: {e}", config.http.listen)))?;
-    let address = listener.local_addr().map_err(|e| WireError::Other(e.to_string()))?;
+    live(parts, config, Roles::ALL, options, exposition).await
+}
 
-    let nudge = Arc::new(Notify::new());
-    let stop = CancellationToken::new();
-    let http_stop = CancellationToken::new();
-    let scheduler = roles::scheduler(&parts, &config, Arc::clone(&nudge));
-    let worker = roles::worker(&parts, &config, DRAIN, pauses::pauses(options.pause_at)).await?;
-    let deadletter = roles::deadletter(&parts, &config);
-    let api: Arc<Api> = Arc::new(roles::api(&parts, &config, operators, &nudge, exposition.clone(), stop.clone()));
+/// Some roles, on the servers' stores; any number of such processes make the fleet.
+///
+/// # Errors
+/// `WireError`, where it can't start.
+pub async fn run(config: Config, roles: Roles, options: UpOptions) -> Result<(), WireError> {
+    if roles.api {
+        may_listen(config.http.listen, &roles::operators(&config)).map_err(|e| WireError::Other(e.to_string()))?;
+    }
+    let exposition = curfew_telemetry::metrics::install().map_err(|e| WireError::Other(e.to_string()))?;
+    let mut parts = wire::fleet(&config).await?;
+    if let Some(shards) = &options.shards {
+        parts.shards.retain(|shard| shards.contains(&shard.0));
+    }
+    live(Arc::new(parts), config, roles, options, exposition).await
+}
 
-    let probing = probes::listen(config.metrics.listen).await.map(|listener| {
+/// Runs the roles until a signal says stop, then drains. A second signal ends the process at once.
+async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions, exposition: Exposition) -> Result<(), WireError> {
+    let listener = match has.api {
+        true => {
+            Some(TcpListener::bind(config.http.listen).await.map_err(|e| WireError::Other(format!("[http] listen = {}: {e}", config.http.listen)))?)
+        }
+        false => None,
+    };
+    let (nudge, stop, http_stop) = (Arc::new(Notify::new()), CancellationToken::new(), CancellationToken::new());
+    let ready = readiness::Readiness::default();
+    let api: Arc<Api> = Arc::new(roles::api(&parts, &config, has, &nudge, exposition.clone(), ready.clone(), stop.clone()));
+    let mut working = JoinSet::new();
+    working.spawn(ready.watch(Arc::clone(&parts), has, stop.clone()));
+    if has.scheduler {
+        working.spawn(roles::scheduler(&parts, &config, Arc::clone(&nudge)).run(stop.clone()));
+    }
+    if has.worker {
+        working.spawn(roles::worker(&parts, &config, DRAIN, pauses::pauses(options.pause_at)).await?.run(stop.clone()));
+    }
+    if has.deadletter {
+        working.spawn(roles::deadletter(&parts, &config).run(stop.clone()));
+    }
+    working.spawn(gauges::keep(Arc::clone(&parts), roles::required(&config), exposition, has.scheduler, stop.clone()));
+    let probes = probes::listen(config.metrics.listen).await;
+    let probed_at = probes.as_ref().and_then(|listener| listener.local_addr().ok());
+    let probing = probes.map(|listener| {
         let told = Probes { readiness: Arc::clone(&api.readiness), exposition: Arc::clone(&api.exposition) };
         tokio::spawn(serve_probes(listener, told, http_stop.clone().cancelled_owned()))
     });
-    let scheduling = tokio::spawn(scheduler.run(stop.clone()));
-    let working = tokio::spawn(worker.run(stop.clone()));
-    let burying = tokio::spawn(deadletter.run(stop.clone()));
-    let gauging = tokio::spawn(gauges::keep(Arc::clone(&parts), roles::required(&config), exposition, stop.clone()));
-    let serving = tokio::spawn(serve(listener, api, http_stop.clone().cancelled_owned()));
-    let standing = tokio::spawn(end_with_the_store(parts.store.clone(), stop.clone()));
-    greet(&parts, address);
+    greet(&parts, has, listener.as_ref(), probed_at);
+    let serving = listener.map(|listener| tokio::spawn(serve(listener, api, http_stop.clone().cancelled_owned())));
+    let standing = tokio::spawn(end_with_the_store(Arc::clone(&parts), stop.clone()));
 
     signals::first(&stop).await;
     tracing::info!("draining: what is in hand is finished, the rest given back");
     stop.cancel();
     tokio::select! {
-        _all = async { tokio::join!(working, scheduling, burying, gauging) } => {}
+        () = async { while working.join_next().await.is_some() {} } => {}
         () = signals::second() => {
             tracing::warn!("stopped at once; what was in hand is found again at the next start");
             std::process::exit(0);
         }
     }
     http_stop.cancel();
-    let _served = tokio::time::timeout(HTTP_DRAIN, serving).await;
+    if let Some(serving) = serving {
+        let _served = tokio::time::timeout(HTTP_DRAIN, serving).await;
+    }
     if let Some(probing) = probing {
         probing.abort();
     }
     standing.abort();
-    parts.store.close().await.map_err(WireError::from)
+    // The last acks go out before the connection does.
+    parts.broker.close().await;
+    parts.stores.close().await
 }
 
 /// A store that stopped for good (its disk failed) ends the process, with its reason as the exit: living on, it would send nothing for ever,
 /// and only a start finds out what is on the disk.
-async fn end_with_the_store(store: Sqlite, stop: CancellationToken) {
-    let why = store.stopped().await;
+async fn end_with_the_store(parts: Arc<Parts>, stop: CancellationToken) {
+    let why = parts.stores.stopped().await;
     tracing::error!(error_class = "store", "the store has stopped, the process ends: {why}");
     stop.cancel();
 }
 
-fn greet(parts: &Parts, address: std::net::SocketAddr) {
-    eprintln!("curfew is up at http://{address}, data in {}, zone data {}", parts.data.display(), parts.zones.version());
-    eprintln!("next: curfew submit FILE; curfew jobs list; curfew review list; curfew day");
+fn greet(parts: &Parts, has: Roles, listener: Option<&TcpListener>, probed_at: Option<SocketAddr>) {
+    let place = parts.stores.place();
+    match listener.and_then(|l| l.local_addr().ok()) {
+        Some(address) => eprintln!("curfew is up at http://{address}, {place}, zone data {}", parts.zones.version()),
+        None => eprintln!("curfew runs {}, {place}, zone data {}", has.names().join(" "), parts.zones.version()),
+    }
+    if let (Stores::Fleet { .. }, Some(probed_at)) = (&parts.stores, probed_at) {
+        eprintln!("metrics and probes at {probed_at}");
+    }
+    if has.api {
+        eprintln!("next: curfew submit FILE; curfew jobs list; curfew review list; curfew day");
+    }
 }

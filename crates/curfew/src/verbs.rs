@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use crate::cli::{Parts, args};
 use crate::config::{Book, Config, Deployment, Sources};
 use crate::exit::{Ended, Exit, Failure};
-use crate::up::{PauseAt, UpOptions};
+use crate::up::{PauseAt, Roles, UpOptions};
 use crate::wire::{self, WireError};
 use crate::{check, rehearse, up};
 
@@ -22,17 +22,33 @@ impl Parts for Wired {
         sources.data.clone_from(&args.data);
         sources.flags.extend(args.http.clone().map(|http| ("--http", "http.listen", http)));
         let config = load(&sources, Deployment::Embedded)?;
-        let pause_at = args
-            .pause_at
-            .iter()
-            .map(|text| text.parse::<PauseAt>())
-            .collect::<Result<_, _>>()
-            .map_err(|e| Failure::usage(format!("--pause-at: {e}")))?;
-        curfew_telemetry::logs::init(
-            curfew_telemetry::logs::Format::of_stderr(),
-            &std::env::var("CURFEW_LOG").unwrap_or_else(|_unset| "info".to_owned()),
-        );
-        runtime()?.block_on(up::up(config, UpOptions { pause_at })).map_err(failure)?;
+        let options = UpOptions { pause_at: pauses(&args.pause_at)?, shards: None };
+        logs();
+        runtime()?.block_on(up::up(config, options)).map_err(failure)?;
+        Ok(Exit::Done)
+    }
+
+    fn run(&self, args: &args::Run) -> Ended {
+        let mut sources = Sources::of_process(Some(args.config.clone()));
+        sources.flags.extend(args.metrics.clone().map(|metrics| ("--metrics", "metrics.listen", metrics)));
+        let config = load(&sources, Deployment::Fleet)?;
+        if let Some(shard) = args.shards.iter().flatten().find(|shard| **shard >= config.ledger.shards) {
+            return Err(Failure::usage(format!(
+                "--shards {shard}: the fleet has {} shards, 0 to {}",
+                config.ledger.shards,
+                config.ledger.shards - 1
+            )));
+        }
+        let has = |role| args.roles.contains(&role);
+        let roles = Roles {
+            scheduler: has(args::RoleName::Scheduler),
+            worker: has(args::RoleName::Worker),
+            deadletter: has(args::RoleName::Deadletter),
+            api: has(args::RoleName::Api),
+        };
+        let options = UpOptions { pause_at: pauses(&args.pause_at)?, shards: args.shards.clone() };
+        logs();
+        runtime()?.block_on(up::run(config, roles, options)).map_err(failure)?;
         Ok(Exit::Done)
     }
 
@@ -66,6 +82,16 @@ impl Parts for Wired {
         say(json, &json!({word: pending}), &text);
         Ok(if args.check && !pending.is_empty() { Exit::Refused } else { Exit::Done })
     }
+}
+
+fn pauses(given: &[String]) -> Result<Vec<PauseAt>, Failure> {
+    given.iter().map(|text| text.parse::<PauseAt>()).collect::<Result<_, _>>().map_err(|e| Failure::usage(format!("--pause-at: {e}")))
+}
+
+fn logs() {
+    // PostgreSQL notices what a migration finds in place, at each start; of a lost connection to the broker the broker's own supervisor tells.
+    let filter = std::env::var("CURFEW_LOG").unwrap_or_else(|_unset| "info,sqlx::postgres::notice=warn,lapin=off".to_owned());
+    curfew_telemetry::logs::init(curfew_telemetry::logs::Format::of_stderr(), &filter);
 }
 
 fn say(json: bool, object: &serde_json::Value, text: &str) {

@@ -1,4 +1,7 @@
-//! The wiring: the only file that names adapters. From a checked configuration to the ports that the roles work with.
+//! The wiring: with `fleet.rs` and `survey.rs` beside it the only code that names adapters. From a checked configuration to the ports that the roles work with.
+
+mod fleet;
+mod survey;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +20,15 @@ use curfew_ledger::Ledger;
 use curfew_ledger::sql::{Options, SqlLedger};
 use curfew_review::Review;
 use curfew_review::sql::SqlReview;
-use curfew_store::{OpenOptions, Sqlite, StoreError};
+use curfew_store::{OpenOptions, Postgres, Sqlite, StoreError};
+use curfew_telemetry::metrics::{Durability, Store};
 use curfew_transport::smtp::{Login, Mechanism, Secret, SmtpConfig, SmtpTransport, Timeouts, TlsMode};
 use curfew_transport::{CaptureTransport, Desync, Transport};
 use curfew_worker::{Lane, LaneSettings};
 
 use crate::config::{self, Auth, Book as BookUrl, Config, KEYS_FILE, Require, SmtpSettings, Tls, TransportKind};
+
+pub use survey::{Found, Survey};
 
 /// The constant that tells which reference key a book was begun with.
 const REFERENCE_KEY: &str = "reference_key";
@@ -54,10 +60,10 @@ fn other(error: impl std::fmt::Display) -> WireError {
 
 /// The parts that every role shares.
 pub struct Parts {
-    /// The file behind everything, when embedded.
-    pub store: Sqlite,
-    /// Where it stands.
-    pub data: PathBuf,
+    /// What is behind the ports, to be closed at the end.
+    pub stores: Stores,
+    /// What each store survives.
+    pub durability: [(Store, Durability); 3],
     /// Who may send now.
     pub ledger: Arc<dyn Ledger>,
     /// What was accepted.
@@ -80,6 +86,62 @@ pub struct Parts {
     pub lanes: Arc<BTreeMap<String, Arc<Lane>>>,
     /// The shards of the fleet.
     pub shards: Vec<Shard>,
+}
+
+/// What is behind the ports.
+pub enum Stores {
+    /// One file.
+    Embedded {
+        /// The file.
+        store: Sqlite,
+        /// Its folder.
+        data: PathBuf,
+    },
+    /// Servers.
+    Fleet {
+        /// The book's.
+        book: Postgres,
+    },
+}
+
+impl Stores {
+    /// Ends only where the process can't go on: an embedded file whose disk failed. A server that is away comes back.
+    pub async fn stopped(&self) -> String {
+        match self {
+            Stores::Embedded { store, .. } => store.stopped().await.to_string(),
+            Stores::Fleet { .. } => std::future::pending().await,
+        }
+    }
+
+    /// Finishes what was asked, and lets go.
+    ///
+    /// # Errors
+    /// What the file said at its last copy; nothing is lost.
+    pub async fn close(&self) -> Result<(), WireError> {
+        match self {
+            Stores::Embedded { store, .. } => store.close().await.map_err(WireError::from),
+            Stores::Fleet { book } => {
+                book.close().await;
+                Ok(())
+            }
+        }
+    }
+
+    /// For the greeting.
+    pub fn place(&self) -> String {
+        match self {
+            Stores::Embedded { data, .. } => format!("data in {}", data.display()),
+            Stores::Fleet { .. } => "stores on their servers".to_owned(),
+        }
+    }
+}
+
+/// Opens the servers' stores and everything around them, for `curfew run`.
+///
+/// # Errors
+/// What is in the way, in one line.
+pub async fn fleet(config: &Config) -> Result<Parts, WireError> {
+    fleet::open(config).await
 }
 
 /// Opens the embedded stores and everything around them. The data folder is locked until the parts are dropped.
@@ -112,8 +174,8 @@ pub async fn embedded(config: &Config) -> Result<Parts, WireError> {
         broker: Arc::new(InProcess::new(config.ledger.shards)),
         shards: (0..config.ledger.shards).map(Shard).collect(),
         lanes: Arc::new(lanes),
-        store,
-        data,
+        stores: Stores::Embedded { store, data },
+        durability: [(Store::Book, Durability::Fsync), (Store::Ledger, Durability::Fsync), (Store::Broker, Durability::None)],
         ledger,
         book,
         review,
@@ -148,21 +210,49 @@ async fn embedded_keys(book: &dyn Book, data: &Path) -> Result<Keyring, WireErro
 
 /// What safety rests on stands in the book since the first start; a process configured otherwise stops.
 async fn constants(book: &dyn Book, config: &Config, keyring: &Keyring, data: &Path) -> Result<(), WireError> {
+    let standing = book.constants(&given(config, keyring)).await.map_err(other)?;
+    differs(&standing, config, keyring, data).map_or(Ok(()), Err)
+}
+
+fn given(config: &Config, keyring: &Keyring) -> [(String, String); 2] {
     // A print of the reference key, not the key: under another one no recipient is found again, and letters can't be opened.
     let print = hex::encode(&keyring.keyed_hash(b"constant", b"reference key")[..16]);
-    let given = [("shards".to_owned(), config.ledger.shards.to_string()), (REFERENCE_KEY.to_owned(), print)];
-    for (name, standing) in book.constants(&given).await.map_err(other)? {
-        let Some((_, wanted)) = given.iter().find(|(n, wanted)| *n == name && *wanted != standing) else { continue };
-        return Err(WireError::Other(if name == REFERENCE_KEY {
-            let keys = config.keys.as_ref().map_or_else(|| data.join(KEYS_FILE).display().to_string(), |_| "[keys] reference".to_owned());
-            format!(
-                "{keys}: this book was begun with another key, and what it sealed can't be read with this one; bring back the keys of its first start"
-            )
-        } else {
-            format!("[ledger] {name} = {wanted}: this book was begun with {standing}, and that can't be changed")
-        }));
+    [("shards".to_owned(), config.ledger.shards.to_string()), (REFERENCE_KEY.to_owned(), print)]
+}
+
+/// The first constant in which this configuration isn't the book's.
+fn differs(standing: &[(String, String)], config: &Config, keyring: &Keyring, data: &Path) -> Option<WireError> {
+    let given = given(config, keyring);
+    let (name, stands, wanted) = standing.iter().find_map(|(name, stands)| {
+        let (_, wanted) = given.iter().find(|(n, wanted)| n == name && wanted != stands)?;
+        Some((name, stands, wanted))
+    })?;
+    Some(WireError::Other(if name == REFERENCE_KEY {
+        let keys = config.keys.as_ref().map_or_else(|| data.join(KEYS_FILE).display().to_string(), |_| "[keys] reference".to_owned());
+        format!(
+            "{keys}: this book was begun with another key, and what it sealed can't be read with this one; bring back the keys of its first start"
+        )
+    } else {
+        format!("[ledger] {name} = {wanted}: this book was begun with {stands}, and that can't be changed")
+    }))
+}
+
+/// The durability that the configuration asks of the ledger, against what the server reaches; and what no ledger may be set to.
+fn durable_as_required(config: &Config, found: &curfew_ledger::redis::Durability) -> Result<(), WireError> {
+    if let Some(why) = &found.refused {
+        return Err(WireError::Other(format!("[ledger] url: {why}")));
+    }
+    let (required, reached) = (crate::up::roles::required(config), fleet::ledger_level(found.level));
+    if reached.figure() < required.figure() {
+        let (required, reached) = (required.word(), reached.word());
+        return Err(WireError::Other(format!("[ledger] require = \"{required}\": the ledger reaches {reached} ({})", found.reasons.join("; "))));
     }
     Ok(())
+}
+
+/// Looks at a fleet's servers, and changes nothing.
+pub async fn survey(config: &Config) -> Survey {
+    survey::survey(config).await
 }
 
 /// The durability that the configuration asks of the ledger, against what SQLite reaches.
@@ -296,6 +386,9 @@ fn smtp_config(smtp: &SmtpSettings) -> SmtpConfig {
 /// # Errors
 /// As [`embedded`].
 pub async fn migrate(config: &Config, only_check: bool) -> Result<Vec<String>, WireError> {
+    if let BookUrl::Postgres(url) = &config.book {
+        return fleet::migrate(url.expose(), only_check).await;
+    }
     let (store, _data) = open_store(config).await?;
     let all: Vec<_> = [curfew_ledger::sql::MIGRATIONS, &curfew_book::sql::MIGRATIONS[..], &curfew_review::sql::MIGRATIONS[..]].concat();
     let pending: Vec<String> = store.pending(&all).await?.into_iter().map(|m| m.to_string()).collect();

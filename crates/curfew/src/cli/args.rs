@@ -34,6 +34,8 @@ pub struct Cli {
 pub enum Verb {
     /// Run everything in this process, on stores of its own
     Up(Up),
+    /// Run some roles in this process, on the servers' stores: any number of such processes make a fleet
+    Run(Run),
     /// Hand in jobs from a file or stdin
     Submit(Submit),
     /// Look at jobs, cancel, suppress or move them
@@ -92,6 +94,43 @@ pub struct Up {
     /// Announces a moment of matching jobs on stdout and holds them there: POINT=PART-OF-A-KEY; for the rehearsal and tests
     #[arg(long, value_name = "POINT=KEY", hide = true)]
     pub pause_at: Vec<String>,
+}
+
+/// `curfew run`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "A fleet needs [book] url, [ledger] url, [broker] url and [keys] in its configuration, the same in every process; no process leads.\n\nExamples:\n  \
+    curfew run scheduler deadletter --config curfew.toml\n  curfew run worker --config curfew.toml\n  curfew run api --config curfew.toml"
+)]
+pub struct Run {
+    /// scheduler, worker, deadletter, api: one or several
+    #[arg(value_name = "ROLE", required = true, value_enum)]
+    pub roles: Vec<RoleName>,
+    /// The configuration
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// The shards that this process works [all]
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    pub shards: Option<Vec<u8>>,
+    /// Where metrics and probes listen [127.0.0.1:9464]
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<String>,
+    /// Announces a moment of matching jobs on stdout and holds them there: POINT=PART-OF-A-KEY; for the rehearsal and tests
+    #[arg(long, value_name = "POINT=KEY", hide = true)]
+    pub pause_at: Vec<String>,
+}
+
+/// A role's name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum RoleName {
+    /// Stages, releases, heals, settles.
+    Scheduler,
+    /// Sends.
+    Worker,
+    /// Records dead letters for review.
+    Deadletter,
+    /// Takes jobs and answers questions.
+    Api,
 }
 
 /// `curfew submit`.

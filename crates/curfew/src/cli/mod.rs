@@ -48,6 +48,12 @@ pub trait Parts {
     /// `Failure`, as every verb.
     fn up(&self, args: &args::Up) -> Ended;
 
+    /// `curfew run`.
+    ///
+    /// # Errors
+    /// `Failure`, as every verb.
+    fn run(&self, args: &args::Run) -> Ended;
+
     /// `curfew check`.
     ///
     /// # Errors
@@ -99,6 +105,7 @@ fn verb(cli: &Cli, parts: &dyn Parts) -> Ended {
     let client = || Client::new(cli.api.as_deref());
     match &cli.verb {
         Verb::Up(args) => parts.up(args),
+        Verb::Run(args) => parts.run(args),
         Verb::Check(args) => parts.check(args, cli.json),
         Verb::Rehearse(args) => parts.rehearse(args, cli.json),
         Verb::Backup(args) => parts.backup(args, cli.json),

@@ -29,15 +29,14 @@ const NEAR: [(Within, Duration); 3] = [
 
 type Looked = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-/// Keeps them until `stop`.
-pub async fn keep(parts: Arc<Parts>, required: Durability, exposition: Exposition, stop: tokio_util::sync::CancellationToken) {
+/// Keeps them until `stop`. `counts`: the fleet's figures too, which schedulers keep: from every process they would cost the stores more than they tell.
+pub async fn keep(parts: Arc<Parts>, required: Durability, exposition: Exposition, counts: bool, stop: tokio_util::sync::CancellationToken) {
     metrics::zone_data(parts.zones.version());
-    for store in [Store::Book, Store::Ledger] {
-        metrics::durability_level(store, Durability::Fsync);
+    for (store, level) in parts.durability {
+        metrics::durability_level(store, level);
     }
     metrics::durability_required(Store::Book, Durability::Fsync);
     metrics::durability_required(Store::Ledger, required);
-    metrics::durability_level(Store::Broker, Durability::None);
     metrics::durability_required(Store::Broker, Durability::None);
     let mut ticks = tokio::time::interval(EVERY);
     let mut round = 0_u32;
@@ -47,6 +46,9 @@ pub async fn keep(parts: Arc<Parts>, required: Durability, exposition: Expositio
             _ = ticks.tick() => {}
         }
         exposition.upkeep();
+        if !counts {
+            continue;
+        }
         let mut looked = look(&parts).await;
         if looked.is_ok() && round.is_multiple_of(ROUNDS_PER_COUNT) {
             looked = deadlines(&parts).await;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use curfew_api::{Api, Door, FleetInfo, Known, Operator, Ready, TenantDefaults};
+use curfew_api::{Api, Door, FleetInfo, Known, Operator, TenantDefaults};
 use curfew_deadletter::DeadLetter;
 use curfew_scheduler::Scheduler;
 use curfew_telemetry::metrics::{Durability, Exposition};
@@ -13,8 +13,10 @@ use curfew_worker::pause::Pauses;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::Roles;
+use super::readiness::Readiness;
 use crate::config::{Config, Require, Tenant};
-use crate::wire::{Parts, WireError, rate_per_s};
+use crate::wire::{Parts, Stores, WireError, rate_per_s};
 
 /// The scheduler.
 pub fn scheduler(parts: &Parts, config: &Config, nudge: Arc<Notify>) -> Arc<Scheduler> {
@@ -45,7 +47,10 @@ pub fn scheduler_parts(parts: &Parts, config: &Config) -> (curfew_scheduler::Por
         lease: config.worker.lease,
         concurrency: config.worker.concurrency,
         tenants: by_tenant(config, limits),
-        max_live_bytes: u64::MAX, // the embedded ledger lives on the disk
+        max_live_bytes: match parts.stores {
+            Stores::Embedded { .. } => u64::MAX, // it lives on the disk
+            Stores::Fleet { .. } => config.ledger.max_live_bytes,
+        },
     };
     (ports, settings)
 }
@@ -112,11 +117,13 @@ pub fn operators(config: &Config) -> Vec<Operator> {
 pub fn api(
     parts: &Arc<Parts>,
     config: &Config,
-    operators: Vec<Operator>,
+    has: Roles,
     nudge: &Arc<Notify>,
     exposition: Exposition,
+    readiness: Readiness,
     stop: CancellationToken,
 ) -> Api {
+    let drains = stop.clone();
     let known = Known {
         policies: config.policies.keys().cloned().collect::<BTreeSet<_>>(),
         transports: config.transports.keys().cloned().collect(),
@@ -131,11 +138,11 @@ pub fn api(
         config.ledger.shards,
     );
     let info = FleetInfo {
-        roles: ["scheduler", "worker", "deadletter", "api"].map(str::to_owned).to_vec(),
+        roles: has.names(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         transports: config.transports.keys().cloned().collect(),
         shards: config.ledger.shards,
-        durability: [("book", "fsync"), ("ledger", "fsync"), ("broker", "none")].map(|(store, level)| (store.to_owned(), level.to_owned())).into(),
+        durability: parts.durability.iter().map(|(store, level)| (store.word().to_owned(), level.word().to_owned())).collect(),
     };
     let nudge = Arc::clone(nudge);
     let froms: BTreeMap<String, String> = config.transports.iter().map(|(name, t)| (name.clone(), t.from.address.clone())).collect();
@@ -145,7 +152,7 @@ pub fn api(
         review: Arc::clone(&parts.review),
         rulebook: (*parts.rulebook).clone(),
         door,
-        operators,
+        operators: operators(config),
         escalation_owner: "on-call".to_owned(),
         event_secrets: config
             .transports
@@ -157,19 +164,11 @@ pub fn api(
             crate::wire::message_id(key, revision, froms.get(transport).map_or("", String::as_str))
         }),
         on_accepted: Arc::new(move || nudge.notify_one()),
-        readiness: readiness(stop.clone()),
+        readiness: Arc::new(move || readiness.told(&drains)),
         on_drain: Arc::new(move || stop.cancel()),
         exposition: Arc::new(move || exposition.render()),
         fleet_info: Arc::new(move || info.clone()),
     }
-}
-
-/// Ready until the drain begins, so that nothing new is sent to a process that goes.
-fn readiness(stop: CancellationToken) -> Arc<dyn Fn() -> Ready + Send + Sync> {
-    Arc::new(move || {
-        let draining = stop.is_cancelled();
-        Ready { ready: !draining, waiting_for: if draining { vec!["the end: it drains".to_owned()] } else { Vec::new() } }
-    })
 }
 
 /// The durability that the configuration asks of the ledger.

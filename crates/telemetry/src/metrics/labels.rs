@@ -146,6 +146,16 @@ pub enum Durability {
 }
 
 impl Durability {
+    /// As configured and shown.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Durability::None => "none",
+            Durability::Process => "process",
+            Durability::Fsync => "fsync",
+            Durability::Replicated => "replicated",
+        }
+    }
+
     /// As exported, 0 to 3.
     pub fn figure(self) -> f64 {
         f64::from(self as u8)

@@ -1,0 +1,159 @@
+//! What `curfew check` finds on a fleet's servers: reached or not, how durable and why, whether they are this fleet's. It changes nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use curfew_book::Book;
+use curfew_book::postgres::PostgresBook;
+use curfew_broker::BrokerError;
+use curfew_broker::rabbit::{Management, Rabbit};
+use curfew_domain::Shard;
+use curfew_ledger::Ledger;
+use curfew_ledger::redis::RedisLedger;
+use curfew_store::{Postgres, PostgresOptions};
+use curfew_telemetry::metrics::Durability;
+
+use super::fleet::{Urls, begun, broker_settings, ledger_level, ledger_options, migrations, store_level};
+use super::{differs, durable_as_required};
+use crate::config::Config;
+
+/// How long a broker that answers may take; its topology is looked at on the way.
+const BROKER_WAIT: Duration = Duration::from_secs(8);
+
+/// One thing that was looked at.
+pub struct Found {
+    /// What.
+    pub what: String,
+    /// Whether it is in the way of a start.
+    pub ok: bool,
+    /// What was found, for people.
+    pub says: String,
+}
+
+/// Everything on the servers.
+#[derive(Default)]
+pub struct Survey {
+    /// In the order in which a start meets it.
+    pub found: Vec<Found>,
+    /// The level reached, by store; one that wasn't reached isn't there.
+    pub durability: BTreeMap<&'static str, &'static str>,
+}
+
+impl Survey {
+    fn add(&mut self, what: &str, looked: Result<String, String>) {
+        let ok = looked.is_ok();
+        self.found.push(Found { what: what.to_owned(), ok, says: looked.unwrap_or_else(|why| why) });
+    }
+}
+
+/// Looks at book, ledger and broker; each by itself, so that all that is in the way is told at once.
+pub(super) async fn survey(config: &Config) -> Survey {
+    let mut survey = Survey::default();
+    let urls = match Urls::of(config) {
+        Ok(urls) => urls,
+        Err(error) => {
+            survey.add("configuration", Err(error.to_string()));
+            return survey;
+        }
+    };
+    if config.keys.is_none() {
+        survey.add("keys", Err("[keys]: a fleet shares its keys, so they must be configured; `curfew keys new` prints them".to_owned()));
+    }
+    let was_begun = book(config, &urls, &mut survey).await;
+    ledger(config, &urls, was_begun, &mut survey).await;
+    let looked = broker(config, &urls).await;
+    survey.durability.insert("broker", Durability::Process.word());
+    survey.add("broker", looked);
+    survey
+}
+
+/// Whether the ledger was ever begun, as the book says.
+async fn book(config: &Config, urls: &Urls<'_>, survey: &mut Survey) -> bool {
+    let store = match Postgres::connect(urls.book, PostgresOptions::default()).await {
+        Ok(store) => store,
+        Err(error) => {
+            survey.add("book", Err(error.to_string()));
+            return false;
+        }
+    };
+    let looked = store.durability().await.map_err(|error| error.to_string());
+    let looked = looked.map(|reached| {
+        survey.durability.insert("book", store_level(reached.level).word());
+        format!("PostgreSQL answers; durability {} ({})", reached.level.word(), reached.reason)
+    });
+    survey.add("book", looked);
+    let mut was_begun = false;
+    let schema = match store.pending(&migrations()).await {
+        Err(error) => Err(error.to_string()),
+        Ok(pending) if !pending.is_empty() => {
+            Ok(format!("pending: {}; the first process applies them, or `curfew book migrate`", pending.join(", ")))
+        }
+        Ok(_none) => constants(config, &store).await.map(|found| {
+            was_begun = found;
+            "up to date; shards and keys are those of its first start".to_owned()
+        }),
+    };
+    survey.add("book's schema", schema);
+    store.close().await;
+    was_begun
+}
+
+/// Compares what stands, and writes nothing.
+async fn constants(config: &Config, store: &Postgres) -> Result<bool, String> {
+    let book = PostgresBook::open(store.clone()).await.map_err(|error| error.to_string())?;
+    let standing = book.constants(&[]).await.map_err(|error| error.to_string())?;
+    if let Some(keyring) = &config.keys {
+        differs(&standing, config, keyring, Path::new("the configuration")).map_or(Ok(()), |error| Err(error.to_string()))?;
+    }
+    Ok(begun(&standing))
+}
+
+async fn ledger(config: &Config, urls: &Urls<'_>, was_begun: bool, survey: &mut Survey) {
+    let ledger = match RedisLedger::open(urls.ledger, ledger_options(config)) {
+        Ok(ledger) => ledger,
+        Err(error) => return survey.add("ledger", Err(error.to_string())),
+    };
+    let found = match ledger.durability().await {
+        Ok(found) => found,
+        Err(error) => return survey.add("ledger", Err(error.to_string())),
+    };
+    let level = ledger_level(found.level);
+    survey.durability.insert("ledger", level.word());
+    let looked = durable_as_required(config, &found).map(|()| format!("Redis answers; durability {} ({})", level.word(), found.reasons.join("; ")));
+    survey.add("ledger", looked.map_err(|error| error.to_string()));
+    if !found.split_brain_safe {
+        survey.add(
+            "ledger's split brain",
+            Ok("an old primary that is cut off goes on: two of them could each let a job be sent; see the reasons above".to_owned()),
+        );
+    }
+    let meta = match ledger.meta(Shard(0)).await {
+        Err(error) => Err(error.to_string()),
+        Ok(Some(meta)) if meta.of_this_server && !meta.recovering => Ok(format!("this fleet's, incarnation {}", meta.incarnation)),
+        Ok(Some(meta)) if meta.of_this_server => Err("it recovers: nothing is sent until that is over".to_owned()),
+        Ok(Some(_other)) => Err("its server was restarted or replaced since the fleet last worked: nothing is sent until it is recovered".to_owned()),
+        Ok(None) if was_begun => Err("it is empty, though the book says that it was begun: it must be recovered, not begun anew".to_owned()),
+        Ok(None) => Ok("empty; the first process begins it".to_owned()),
+    };
+    survey.add("ledger's records", meta);
+    if let Err(error) = ledger.now().await {
+        survey.add("ledger's clock", Err(error.to_string()));
+    }
+}
+
+async fn broker(config: &Config, urls: &Urls<'_>) -> Result<String, String> {
+    let settings = curfew_broker::rabbit::Settings { management: Management::Verify, ..broker_settings(config, urls.broker) };
+    let rabbit = Rabbit::start(settings).map_err(|error| error.to_string())?;
+    let topology = rabbit.topology();
+    let (exchanges, queues, bindings) = (topology.exchanges.len(), topology.queues.len(), topology.bindings.len());
+    let wants = format!("{exchanges} exchanges, {queues} queues, {bindings} bindings");
+    let looked = rabbit.ready(BROKER_WAIT).await;
+    curfew_broker::Broker::close(&rabbit).await;
+    match looked {
+        Ok(()) => Ok(format!("RabbitMQ answers; {wants} are there")),
+        // Nothing declared yet looks like this too, and each process declares at its start.
+        Err(BrokerError::Topology(why)) => Ok(format!("RabbitMQ answers; of {wants} not all are there, the first process declares them ({why})")),
+        Err(error) => Err(error.to_string()),
+    }
+}
