@@ -159,8 +159,12 @@ fn greet(parts: &Parts, has: Roles, listener: Option<&TcpListener>, probed_at: O
         Some(address) => eprintln!("curfew is up at http://{address}, {place}, zone data {}", parts.zones.version()),
         None => eprintln!("curfew runs {}, {place}, zone data {}", has.names().join(" "), parts.zones.version()),
     }
-    if let (Stores::Fleet { .. }, Some(probed_at)) = (&parts.stores, probed_at) {
-        eprintln!("metrics and probes at {probed_at}");
+    if let Stores::Fleet { .. } = &parts.stores {
+        let levels = parts.durability.map(|(store, level)| format!("{} {}", store.word(), level.word()));
+        eprintln!("durability: {}", levels.join(", "));
+        if let Some(probed_at) = probed_at {
+            eprintln!("metrics and probes at {probed_at}");
+        }
     }
     if has.api {
         eprintln!("next: curfew submit FILE; curfew jobs list; curfew review list; curfew day");
