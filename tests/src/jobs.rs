@@ -5,8 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use curfew_domain::Moment;
 use serde_json::{Value, json};
 
-use crate::http::part;
-use crate::process::Curfew;
+use crate::http::{Http, part};
 use crate::wait::{PATIENCE, until, until_showing};
 
 /// The tenant of every job that doesn't say otherwise.
@@ -53,7 +52,7 @@ pub fn is_terminal(state: &str) -> bool {
     matches!(state, "sent" | "dead_letter" | "cancelled" | "suppressed")
 }
 
-impl Curfew {
+impl Http {
     /// Submits one job that must be new; it as it reads.
     ///
     /// # Panics
@@ -67,7 +66,7 @@ impl Curfew {
     /// # Panics
     /// Where the import is refused.
     pub fn import(&self, jobs: &[Value]) -> Value {
-        self.http().post_bytes("/v1/jobs/import", "application/x-ndjson", &[], &ndjson(jobs)).expect(200)
+        self.post_bytes("/v1/jobs/import", "application/x-ndjson", &[], &ndjson(jobs)).expect(200)
     }
 
     /// A job, by key or id.

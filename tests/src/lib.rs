@@ -11,6 +11,7 @@
 //! Read `settings.rs` first, then `process.rs`; each file of `tests/` is one family of promises.
 
 pub mod autopsy;
+pub mod fleet;
 pub mod http;
 pub mod jobs;
 pub mod leaks;
@@ -20,6 +21,7 @@ pub mod process;
 pub mod settings;
 pub mod wait;
 
+pub use fleet::Fleet;
 pub use http::{Answer, Http};
 pub use process::{Curfew, Ran};
 pub use settings::Settings;

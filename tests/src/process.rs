@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -72,7 +73,7 @@ pub fn run(args: &[&str], stdin: &[u8]) -> Ran {
     finish(&mut command(&binary(), args, None), stdin)
 }
 
-fn command(binary: &Path, args: &[&str], api: Option<&str>) -> Command {
+pub(crate) fn command(binary: &Path, args: &[&str], api: Option<&str>) -> Command {
     let mut command = Command::new(binary);
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CURFEW_")) {
         command.env_remove(name);
@@ -84,7 +85,7 @@ fn command(binary: &Path, args: &[&str], api: Option<&str>) -> Command {
     command
 }
 
-fn finish(command: &mut Command, stdin: &[u8]) -> Ran {
+pub(crate) fn finish(command: &mut Command, stdin: &[u8]) -> Ran {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
     let mut input = child.stdin.take().expect("stdin is piped");
     let stdin = stdin.to_vec();
@@ -333,6 +334,15 @@ impl Curfew {
     }
 }
 
+/// What is asked of its API (`jobs.rs`) is asked of it.
+impl Deref for Curfew {
+    type Target = Http;
+
+    fn deref(&self) -> &Http {
+        self.http()
+    }
+}
+
 impl Drop for Curfew {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
@@ -346,7 +356,7 @@ impl Drop for Curfew {
     }
 }
 
-fn tail(log: &str) -> String {
+pub(crate) fn tail(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(40)..].join("\n")
 }
