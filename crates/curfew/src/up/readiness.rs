@@ -97,3 +97,29 @@ async fn broker(parts: &Parts, has: Roles) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_ready_once_nothing_is_missing_and_until_it_drains() {
+        let (readiness, stop) = (Readiness::default(), CancellationToken::new());
+        let told = readiness.told(&stop);
+        assert!(!told.ready && told.waiting_for[0].contains("nothing was asked yet"), "{told:?}");
+        *readiness.missing.lock().expect("nobody panics") = Some(vec!["ledger: away".to_owned()]);
+        let told = readiness.told(&stop);
+        assert!(!told.ready && told.waiting_for == ["ledger: away"], "{told:?}");
+        *readiness.missing.lock().expect("nobody panics") = Some(Vec::new());
+        assert!(readiness.told(&stop).ready);
+        stop.cancel();
+        let told = readiness.told(&stop);
+        assert!(!told.ready && told.waiting_for[0].contains("drains"), "{told:?}");
+    }
+
+    #[tokio::test]
+    async fn a_service_that_is_missing_is_named() {
+        assert_eq!(answered("book", async { Ok(()) }).await, None);
+        assert_eq!(answered("book", async { Err("broken".to_owned()) }).await.as_deref(), Some("book: broken"));
+    }
+}

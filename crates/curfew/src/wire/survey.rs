@@ -16,7 +16,7 @@ use curfew_telemetry::metrics::Durability;
 
 use super::fleet::{Urls, begun, broker_settings, ledger_level, ledger_options, migrations, store_level};
 use super::{differs, durable_as_required};
-use crate::config::Config;
+use crate::config::{Config, QueueType};
 
 /// How long a broker that answers may take; its topology is looked at on the way.
 const BROKER_WAIT: Duration = Duration::from_secs(8);
@@ -147,7 +147,11 @@ async fn broker(config: &Config, urls: &Urls<'_>) -> Result<String, String> {
     let rabbit = Rabbit::start(settings).map_err(|error| error.to_string())?;
     let topology = rabbit.topology();
     let (exchanges, queues, bindings) = (topology.exchanges.len(), topology.queues.len(), topology.bindings.len());
-    let wants = format!("{exchanges} exchanges, {queues} queues, {bindings} bindings");
+    let kind = match config.broker.queue_type {
+        QueueType::Quorum => "quorum",
+        QueueType::Classic => "classic",
+    };
+    let wants = format!("{exchanges} exchanges, {queues} {kind} queues, {bindings} bindings");
     let looked = rabbit.ready(BROKER_WAIT).await;
     curfew_broker::Broker::close(&rabbit).await;
     match looked {
