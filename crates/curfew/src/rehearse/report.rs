@@ -43,7 +43,7 @@ impl Report {
             println!("{:job$}  {:expected$}  {}{}", row.job, row.expected, row.found, if row.expected == row.found { "" } else { "   <- differs" });
         }
         println!(
-            "accepted at the server: {}; duplicates suppressed: {}; {}",
+            "of the ten: {} accepted at the server, {} duplicate suppressed; all in all {}",
             self.accepted_at_server,
             self.duplicates_suppressed,
             if self.ok { "as expected" } else { "DIFFERS" }

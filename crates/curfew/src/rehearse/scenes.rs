@@ -98,7 +98,11 @@ impl Stage<'_> {
         up.kill();
         let up = self.up(&[])?;
         self.await_state(&up, BEFORE, "sent")?;
-        rows.push(Row { job: "killed before the intent".into(), expected: "sent accepted, 2 attempts".into(), found: found(&up, BEFORE)? });
+        rows.push(Row {
+            job: "apart from the ten: killed before the intent".into(),
+            expected: "sent accepted, 2 attempts".into(),
+            found: found(&up, BEFORE)?,
+        });
         up.kill();
         Ok(())
     }
@@ -115,7 +119,7 @@ impl Stage<'_> {
             Provider::KnowsKeys => ("sent", "sent accepted, 2 attempts"),
         };
         self.await_state(&up, AFTER, state)?;
-        rows.push(Row { job: "killed after the intent".into(), expected: expected.into(), found: found(&up, AFTER)? });
+        rows.push(Row { job: "apart from the ten: killed after the intent".into(), expected: expected.into(), found: found(&up, AFTER)? });
         up.kill();
         Ok(())
     }
