@@ -8,6 +8,7 @@ use curfew_domain::{JobId, Moment, OutcomeClass};
 use curfew_transport::Transport;
 
 use crate::circuit::{Circuit, Probe, Turn};
+use crate::trouble::{Tidings, Trouble};
 
 /// A throttle without a hint cools down this long; doubles while no acceptance comes between.
 const COOL_DOWN_FIRST: Duration = Duration::from_secs(10);
@@ -47,6 +48,7 @@ struct State {
     cools_until: Option<Moment>,
     permits: (u32, Option<Instant>),
     hold: OpenHold,
+    trouble: Trouble,
 }
 
 /// Whether the open circuit's hold stands in the book; until it does, its absence there says nothing.
@@ -83,6 +85,7 @@ impl Lane {
             cools_until: None,
             permits: (0, None),
             hold: OpenHold::Owed,
+            trouble: Trouble::default(),
         };
         Self { settings, transport, state: Mutex::new(state) }
     }
@@ -135,6 +138,11 @@ impl Lane {
             | OutcomeClass::Ambiguous
             | OutcomeClass::Configuration => Consequence::None,
         }
+    }
+
+    /// What a person is to hear of this outcome, if anything.
+    pub(crate) fn tidings(&self, outcome: &Outcome, now: Moment) -> Option<Tidings> {
+        self.lock().trouble.outcome(outcome, now)
     }
 
     /// The probe that is due.

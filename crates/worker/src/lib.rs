@@ -23,6 +23,7 @@ pub mod pause;
 mod ports;
 mod run;
 mod steps;
+mod trouble;
 mod verdicts;
 mod watch;
 

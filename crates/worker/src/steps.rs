@@ -24,6 +24,7 @@ use crate::lane::{Consequence, Lane};
 use crate::lease::Leased;
 use crate::pause::Point;
 use crate::run::{ClaimOf, Slot, Worker};
+use crate::trouble::Tidings;
 use crate::verdicts::{Known, insist};
 use crate::watch;
 
@@ -340,7 +341,21 @@ fn judged(worker: &Worker, lane: &Lane, record: &Record, outcome: &Outcome) -> C
     if outcome.class == OutcomeClass::Throttled {
         metrics::throttled(&lane.settings.name);
     }
-    lane.outcome(record.id, outcome, worker.clock.now())
+    let now = worker.clock.now();
+    tell_tidings(lane, outcome, now);
+    lane.outcome(record.id, outcome, now)
+}
+
+/// The lines about the transport itself: its jobs run again by themselves, and each of them says so at a lower level only.
+fn tell_tidings(lane: &Lane, outcome: &Outcome, now: Moment) {
+    let name = &lane.settings.name;
+    match lane.tidings(outcome, now) {
+        Some(failing @ Tidings::Failing { .. }) => {
+            tracing::warn!(role = "worker", transport = %name, outcome = %outcome.class, "transport {name}: {failing}");
+        }
+        Some(working @ Tidings::Working { .. }) => tracing::info!(role = "worker", transport = %name, "transport {name}: {working}"),
+        None => {}
+    }
 }
 
 fn outcome_of(known: &Known) -> Outcome {
@@ -368,7 +383,7 @@ fn tell(before: &Record, after: &Record, known: &Known) {
         }
         State::Scheduled | State::Queued | State::Claimed | State::Handoff => {
             metrics::retry(after.reason.unwrap_or(Reason::TransientFailure));
-            tracing::debug!(job_id = %after.id, key = %after.key, attempt = before.attempts, outcome = %outcome.class, "runs again: {}", outcome.rule);
+            tracing::debug!(job_id = %after.id, key = %after.key, attempt = before.attempts, outcome = %outcome.class, "runs again: {}: {}", outcome.rule, outcome.diagnostic);
         }
     }
 }
