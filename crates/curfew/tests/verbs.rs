@@ -20,6 +20,25 @@ fn a_list_follows_pages_up_to_its_limit() {
     assert_eq!(asked, ["GET /v1/jobs?tenant=a%26b&limit=3", "GET /v1/jobs?tenant=a%26b&limit=1&cursor=b"]);
     let all = api.curfew(&["jobs", "list", "--limit", "0"]);
     assert_eq!(String::from_utf8_lossy(&all.stdout).lines().count(), 5, "a header and four");
+    assert!(all.stderr.is_empty() && out.stderr.is_empty());
+    let cut = api.curfew(&["jobs", "list", "--limit", "2"]);
+    assert_eq!(String::from_utf8_lossy(&cut.stderr), "2 shown; --limit 0 for all\n");
+    let empty = FakeApi::start(|_| (200, json!({"items": [], "next_cursor": null}).to_string()));
+    assert_eq!(String::from_utf8_lossy(&empty.curfew(&["review", "list"]).stderr), "nothing to review\n");
+    assert!(empty.curfew(&["review", "list", "--json"]).stderr.is_empty());
+}
+
+#[test]
+fn a_review_item_is_shown_with_its_jobs_explanation_where_there_is_one() {
+    let api = FakeApi::start(|asked| match asked.line.as_str() {
+        "GET /v1/review/a" => (200, json!({"attempts": 1, "id": "a", "job_id": ID, "status": "open"}).to_string()),
+        "GET /v1/review/b" => (200, json!({"id": "b", "job_id": "gone", "status": "open"}).to_string()),
+        line if line.ends_with(ID) => (200, json!({"id": ID, "explanation": "It waits for a person."}).to_string()),
+        _ => (404, "{}".into()),
+    });
+    let shown = |id: &str| String::from_utf8_lossy(&api.curfew(&["review", "show", id]).stdout).into_owned();
+    assert_eq!(shown("a"), format!("id: a\njob_id: {ID}\nstatus: open\nexplanation: It waits for a person.\nattempts: 1\n"));
+    assert_eq!(shown("b"), "id: b\njob_id: gone\nstatus: open\n");
 }
 
 #[test]

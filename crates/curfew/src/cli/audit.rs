@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::args::AuditVerb;
 use super::client::{Client, Path};
-use super::jobs::listed;
+use super::jobs::{List, listed};
 use super::output::Output;
 use crate::exit::{Ended, Exit};
 
@@ -14,7 +14,10 @@ use crate::exit::{Ended, Exit};
 /// `Failure`, as every verb.
 pub fn run(client: &Client, verb: &AuditVerb, out: Output) -> Ended {
     match verb {
-        AuditVerb::List(args) => listed(client, || Path::of("/v1/audit"), args.limit, &["at", "actor", "action", "object", "reason"], out),
+        AuditVerb::List(args) => {
+            let list = List { columns: &["at", "actor", "action", "object", "reason"], empty: "no audit entries" };
+            listed(client, || Path::of("/v1/audit"), args.limit, &list, out)
+        }
         AuditVerb::Verify => {
             let answer = client.get(Path::of("/v1/audit/verify"))?;
             out.object(&answer)?;

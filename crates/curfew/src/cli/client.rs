@@ -142,11 +142,11 @@ impl Client {
         self.send(&Method::POST, path, "application/x-ndjson", lines)
     }
 
-    /// Gives each item of a list to `item`, following pages, until `limit` (0: all).
+    /// Gives each item of a list to `item`, following pages, until `limit` (0: all); says whether the list goes on after it.
     ///
     /// # Errors
     /// As `send`, and `item`'s own.
-    pub fn each(&self, path: impl Fn() -> Path, limit: usize, mut item: impl FnMut(Value) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub fn each(&self, path: impl Fn() -> Path, limit: usize, mut item: impl FnMut(Value) -> Result<(), Failure>) -> Result<Rest, Failure> {
         let mut left = if limit == 0 { usize::MAX } else { limit };
         let mut cursor: Option<String> = None;
         while left > 0 {
@@ -156,17 +156,21 @@ impl Client {
                 Some(Value::Array(items)) => items,
                 Some(_) | None => return Err(not_curfew("a list without items")),
             };
+            let cut = items.len() > left;
             for one in items.into_iter().take(left) {
                 left -= 1;
                 item(one)?;
             }
+            if cut {
+                return Ok(Rest::More);
+            }
             let next = page.get("next_cursor").and_then(Value::as_str).map(str::to_owned);
             if next.is_none() || next == cursor {
-                return Ok(());
+                return Ok(Rest::Nothing);
             }
             cursor = next;
         }
-        Ok(())
+        Ok(Rest::More)
     }
 
     /// # Errors
@@ -201,6 +205,15 @@ impl Client {
         };
         Failure::no_answer(says)
     }
+}
+
+/// What a list has beyond its limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rest {
+    /// All was given.
+    Nothing,
+    /// The limit cut it.
+    More,
 }
 
 fn not_curfew(what: &str) -> Failure {

@@ -4,7 +4,7 @@ use curfew_domain::JobId;
 use serde_json::{Map, Value, json};
 
 use super::args::{JobMove, JobsList, JobsVerb};
-use super::client::{Client, Path};
+use super::client::{Client, Path, Rest};
 use super::moments;
 use super::output::{self, Output, Table};
 use crate::exit::{Ended, Exit, Failure};
@@ -35,23 +35,37 @@ fn list(client: &Client, args: &JobsList, out: Output) -> Ended {
             .query("schedule", args.schedule.as_deref())
             .query("recipient", args.recipient.as_deref())
     };
-    listed(client, path, args.limit, &["key", "state", "release_at", "deadline_at", "attempts", "recipient_masked", "reason"], out)
+    let columns = &["key", "state", "release_at", "deadline_at", "attempts", "recipient_masked", "reason"];
+    listed(client, path, args.limit, &List { columns, empty: "no jobs" }, out)
 }
 
-/// Prints a list: a line an object for programs as pages come, a table for people.
+/// How people read a list.
+pub struct List {
+    /// The fields.
+    pub columns: &'static [&'static str],
+    /// What is said where there are no rows.
+    pub empty: &'static str,
+}
+
+/// Prints a list: a line an object for programs as pages come; a table for people, who are told on stderr where it was cut, or is empty.
 ///
 /// # Errors
 /// As the client's.
-pub fn listed(client: &Client, path: impl Fn() -> Path, limit: usize, columns: &'static [&'static str], out: Output) -> Ended {
+pub fn listed(client: &Client, path: impl Fn() -> Path, limit: usize, list: &List, out: Output) -> Ended {
     if out.json {
         client.each(path, limit, |item| output::line(&item.to_string()))?;
     } else {
-        let mut table = Table::new(columns);
-        client.each(path, limit, |item| {
+        let mut table = Table::new(list.columns);
+        let rest = client.each(path, limit, |item| {
             table.add(&item);
             Ok(())
         })?;
         output::text(&table.lines())?;
+        match rest {
+            Rest::More => eprintln!("{} shown; --limit 0 for all", table.len()),
+            Rest::Nothing if table.len() == 0 => eprintln!("{}", list.empty),
+            Rest::Nothing => {}
+        }
     }
     Ok(Exit::Done)
 }

@@ -18,6 +18,7 @@ mod day;
 mod fleet;
 mod jobs;
 mod keys;
+mod letter;
 mod moments;
 mod operators;
 mod output;
@@ -91,11 +92,9 @@ pub fn run(parts: &dyn Parts) -> Exit {
     };
     match verb(&cli, parts) {
         Ok(exit) => exit,
-        Err(Failure { exit, says }) => {
-            for line in says.lines() {
-                eprintln!("curfew: {}", output::plain(line));
-            }
-            exit
+        Err(failure) => {
+            output::tell(&failure);
+            failure.exit
         }
     }
 }

@@ -9,6 +9,28 @@ use crate::exit::Failure;
 /// A table's cell is cut after so many characters, but for the first column, which names the row.
 const CELL_MAX: usize = 48;
 
+/// The fields that people look for first, in this order.
+const FIRST: [&str; 16] = [
+    "key",
+    "id",
+    "job_id",
+    "state",
+    "status",
+    "explanation",
+    "reason",
+    "diagnostic",
+    "in_doubt",
+    "waiting_for",
+    "release_at",
+    "deadline_at",
+    "next_attempt_at",
+    "last_attempt_at",
+    "due_at",
+    "created_at",
+];
+/// The long ones, at the end.
+const LAST: [&str; 2] = ["notes", "history"];
+
 /// How to print.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
@@ -37,6 +59,11 @@ impl Table {
     /// Adds a row.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
+    }
+
+    /// How many rows it has.
+    pub fn len(&self) -> usize {
+        self.rows.len()
     }
 
     /// The lines, aligned; nothing but a header where there are no rows.
@@ -100,8 +127,26 @@ pub fn text(text: &str) -> Result<(), Failure> {
 
 /// Text without controls and direction changes: it may be somebody else's words, and terminals obey them.
 pub fn plain(text: &str) -> String {
+    escaped(text, &[])
+}
+
+/// As `plain`, but lines stay lines and tabs tabs: for a text that stands by itself.
+pub fn plain_lines(text: &str) -> String {
+    escaped(&text.replace("\r\n", "\n"), &['\n', '\t'])
+}
+
+/// Says on stderr what went wrong.
+pub fn tell(failure: &Failure) {
+    for line in failure.says.lines() {
+        eprintln!("curfew: {}", plain(line));
+    }
+}
+
+fn escaped(text: &str, kept: &[char]) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}') {
+        if kept.contains(&c) {
+            out.push(c);
+        } else if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}') {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -119,12 +164,21 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// An object's fields, one a line; objects within are indented, absent ones left out.
+/// A field's place among its object's; the rest stand between first and last, by their names.
+fn place(name: &str) -> usize {
+    let first = FIRST.iter().position(|f| *f == name);
+    let last = || LAST.iter().position(|l| *l == name).map(|n| FIRST.len() + 1 + n);
+    first.or_else(last).unwrap_or(FIRST.len())
+}
+
+/// An object's fields, one a line, the important first; objects within are indented, absent ones left out.
 fn fields(value: &Value, depth: usize) -> String {
     let Value::Object(map) = value else { return format!("{}\n", cell(value)) };
     let indent = "  ".repeat(depth);
     let mut out = String::new();
-    for (name, value) in map {
+    let mut ordered: Vec<(&String, &Value)> = map.iter().collect();
+    ordered.sort_by_key(|(name, _)| place(name));
+    for (name, value) in ordered {
         match value {
             Value::Null => {}
             Value::Object(inner) if inner.is_empty() => {}
@@ -164,8 +218,11 @@ mod tests {
     }
 
     #[test]
-    fn an_object_for_people_leaves_out_what_is_absent() {
-        let object = json!({"state": "sent", "reason": null, "labels": {"region": "east"}, "history": [{"actor": "local", "at": "t", "from": "queued"}], "notes": []});
-        assert_eq!(fields(&object, 0), "history:\n  - t actor=local from=queued\nlabels:\n  region: east\nstate: sent\n");
+    fn an_object_for_people_begins_with_what_matters_and_leaves_out_what_is_absent() {
+        let object = json!({"attempts": 1, "explanation": "It was sent.", "key": "acme/x", "state": "sent", "reason": null, "labels": {"region": "east"}, "history": [{"actor": "local", "at": "t", "from": "queued"}], "notes": []});
+        assert_eq!(
+            fields(&object, 0),
+            "key: acme/x\nstate: sent\nexplanation: It was sent.\nattempts: 1\nlabels:\n  region: east\nhistory:\n  - t actor=local from=queued\n"
+        );
     }
 }

@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::args::{Correct, Replay, ReviewList, ReviewVerb};
 use super::client::{Client, Path};
-use super::jobs::listed;
+use super::jobs::{List, listed};
+use super::letter::letter;
 use super::moments;
-use super::output::Output;
+use super::output::{self, Output};
 use crate::exit::{Ended, Exit, Failure};
 
 /// More at once is a replay plan.
@@ -23,11 +24,8 @@ pub fn run(client: &Client, verb: &ReviewVerb, out: Output) -> Ended {
     };
     match verb {
         ReviewVerb::List(args) => list(client, args, out),
-        ReviewVerb::Show(args) => {
-            out.object(&client.get(item(&args.id))?)?;
-            Ok(Exit::Done)
-        }
-        ReviewVerb::Preview(args) => post(&args.id, "preview", json!({})),
+        ReviewVerb::Show(args) => show(client, &args.id, out),
+        ReviewVerb::Preview(args) => preview(client, &args.id, out),
         ReviewVerb::Replay(args) => replay(client, args, out),
         ReviewVerb::Correct(args) => post(&args.id, "correct", correction(args)?),
         ReviewVerb::Suppress(args) => post(&args.id, "suppress", json!({"reason": args.reason})),
@@ -42,6 +40,27 @@ fn item(id: &str) -> Path {
     Path::of("/v1/review").part(id)
 }
 
+/// For people with the job's explanation; where the job gives none, the item stands alone.
+fn show(client: &Client, id: &str, out: Output) -> Ended {
+    let mut shown = client.get(item(id))?;
+    let job = shown.get("job_id").and_then(Value::as_str).filter(|_| !out.json);
+    if let Some(Ok(mut job)) = job.map(|job| client.get(Path::of("/v1/jobs").part(job))) {
+        shown["explanation"] = job["explanation"].take();
+    }
+    out.object(&shown)?;
+    Ok(Exit::Done)
+}
+
+fn preview(client: &Client, id: &str, out: Output) -> Ended {
+    let answer = client.post(item(id).part("preview"), &json!({}))?;
+    if out.json {
+        out.object(&answer)?
+    } else {
+        output::text(&letter(&answer))?
+    }
+    Ok(Exit::Done)
+}
+
 /// The object without its nulls.
 pub fn present(object: Value) -> Value {
     match object {
@@ -54,7 +73,8 @@ fn list(client: &Client, args: &ReviewList, out: Output) -> Ended {
     let path = || {
         Path::of("/v1/review").query("reason", args.reason.as_deref()).query("tenant", args.tenant.as_deref()).query("status", args.status.as_deref())
     };
-    listed(client, path, args.limit, &["id", "key", "reason", "status", "owner", "due_at", "attempts", "diagnostic"], out)
+    let columns = &["id", "key", "reason", "status", "owner", "due_at", "attempts", "diagnostic"];
+    listed(client, path, args.limit, &List { columns, empty: "nothing to review" }, out)
 }
 
 /// One item answers as the API does; several answer with an object that counts them, and each ends for itself.

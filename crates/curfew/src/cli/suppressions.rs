@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::args::SuppressionsVerb;
 use super::client::{Client, Path};
-use super::jobs::listed;
+use super::jobs::{List, listed};
 use super::output::Output;
 use super::review::present;
 use crate::exit::{Ended, Exit};
@@ -20,7 +20,8 @@ pub fn run(client: &Client, verb: &SuppressionsVerb, out: Output) -> Ended {
         SuppressionsVerb::Remove(a) => client.delete(path(), &present(json!({"address": a.address, "tenant": a.tenant, "reason": a.reason})))?,
         SuppressionsVerb::List(args) => {
             let path = || path().query("tenant", args.tenant.as_deref());
-            return listed(client, path, args.limit, &["recipient_ref", "recipient_masked", "tenant", "reason", "actor", "since"], out);
+            let columns = &["recipient_ref", "recipient_masked", "tenant", "reason", "actor", "since"];
+            return listed(client, path, args.limit, &List { columns, empty: "no suppressions" }, out);
         }
     };
     out.object(&answer)?;
