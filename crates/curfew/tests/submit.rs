@@ -105,4 +105,8 @@ fn without_an_answer_the_object_is_printed_and_the_code_is_69() {
     assert_eq!((out.status.code(), busy.asked().len()), (Some(75), 1), "nothing is repeated");
     let out = busy.curfew(&["submit", "/nonexistent.csv"]);
     assert_eq!((out.status.code(), busy.asked().len()), (Some(2), 1));
+    let (_dir, path) = file("jobs.txt", &job(1));
+    let out = busy.curfew(&["submit", &path]);
+    assert_eq!((out.status.code(), busy.asked().len()), (Some(2), 1));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--format ndjson"));
 }

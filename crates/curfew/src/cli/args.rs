@@ -143,7 +143,7 @@ pub struct Submit {
     /// A file of NDJSON or CSV lines; `-` is stdin
     #[arg(value_name = "FILE|-")]
     pub file: PathBuf,
-    /// ndjson or csv [by the file's extension, else ndjson]
+    /// ndjson or csv [by the file's extension; without one, ndjson]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// The zone of lines that name none and give local times

@@ -20,19 +20,31 @@ use super::submit_lines::{Lines, Row};
 use super::submit_send::{Summary, send};
 use crate::exit::{Ended, Exit, Failure};
 
-/// Hands in a file. The object is printed always, before any failure is told.
+/// Errors that a person at a terminal is shown as lines; the object has more of them.
+const ERRORS_TOLD: usize = 10;
+
+/// Hands in a file. The object is printed always, after any failure is told: what stderr says explains its figures.
 ///
 /// # Errors
-/// Usage before anything is sent; no answer, or not yet, in the midst of it.
+/// Where stdout can't be written. A usage before anything is sent, and no answer, or not yet, in the midst of it, are the exit.
 pub fn submit(client: &Client, args: &Submit) -> Ended {
     let mut summary = Summary::default();
     let ended = hand_in(client, args, &mut summary);
-    output::line(&summary.json())?;
-    ended.map_err(|failure| match failure.exit {
+    let ended = ended.map_err(|failure| match failure.exit {
         // What was asked may have happened: the person has to know what to do now.
         Exit::NoAnswer | Exit::NotYet => Failure { says: format!("{}; handing in the file again is safe", failure.says), ..failure },
         Exit::Done | Exit::Refused | Exit::Usage => failure,
-    })?;
+    });
+    if let Err(failure) = &ended {
+        output::tell(failure);
+    }
+    if io::stderr().is_terminal() {
+        summary.talk(ERRORS_TOLD).iter().for_each(|line| eprintln!("{}", output::plain(line)));
+    }
+    output::line(&summary.json())?;
+    if let Err(failure) = ended {
+        return Ok(failure.exit);
+    }
     Ok(if summary.rejected > 0 { Exit::Refused } else { Exit::Done })
 }
 
@@ -52,7 +64,7 @@ fn hand_in(client: &Client, args: &Submit, summary: &mut Summary) -> Result<(), 
         (Box::new(file), meta.len())
     };
     let input = BufReader::with_capacity(1 << 18, input);
-    let rows: Box<dyn Iterator<Item = Result<Row, Failure>>> = match args.format.unwrap_or_else(|| by_extension(&args.file)) {
+    let rows: Box<dyn Iterator<Item = Result<Row, Failure>>> = match args.format.map_or_else(|| by_extension(&args.file), Ok)? {
         Format::Ndjson => Box::new(Lines::new(input)),
         Format::Csv => Box::new(CsvRows::new(input)?),
     };
@@ -67,10 +79,17 @@ fn hand_in(client: &Client, args: &Submit, summary: &mut Summary) -> Result<(), 
     sent
 }
 
-fn by_extension(file: &Path) -> Format {
-    match file.extension() {
-        Some(e) if e.eq_ignore_ascii_case("csv") => Format::Csv,
-        Some(_) | None => Format::Ndjson,
+/// A name without an extension is stdin, or a pipe's: NDJSON.
+fn by_extension(file: &Path) -> Result<Format, Failure> {
+    let Some(extension) = file.extension() else { return Ok(Format::Ndjson) };
+    let is = |known: &str| extension.eq_ignore_ascii_case(known);
+    if is("csv") {
+        Ok(Format::Csv)
+    } else if ["ndjson", "jsonl", "json"].into_iter().any(is) {
+        Ok(Format::Ndjson)
+    } else {
+        let says = "give --format ndjson or --format csv; known without it: .csv, .ndjson, .jsonl, .json";
+        Err(Failure::usage(format!("{}: {says}", file.display())))
     }
 }
 

@@ -58,6 +58,19 @@ impl Summary {
         serde_json::to_string(&object).expect("figures and texts are JSON")
     }
 
+    /// The first errors in the file's order as lines for people, and how many more there are.
+    pub fn talk(&self, most: usize) -> Vec<String> {
+        let mut errors: Vec<&(u64, LineError)> = self.errors.iter().collect();
+        errors.sort_by_key(|(line, _)| *line);
+        let mut lines: Vec<String> = errors.iter().take(most).map(|(line, e)| format!("line {line}: {}: {}", e.field, e.error)).collect();
+        let all = self.rejected.max(errors.len() as u64);
+        let more = all.saturating_sub(lines.len() as u64);
+        if more > 0 {
+            lines.push(format!("… {more} more"));
+        }
+        lines
+    }
+
     fn list(&mut self, line: u64, error: LineError) {
         if self.errors.len() < ERRORS_MAX {
             self.errors.push((line, error));
@@ -236,6 +249,8 @@ mod tests {
         summary.list(3, LineError::of_line("has 2 cells"));
         let expected = r#"{"accepted":1,"duplicates":0,"rejected":1,"errors":[{"line":3,"field":"line","error":"has 2 cells"},{"line":17,"field":"zone","error":"unknown"}]}"#;
         assert_eq!(summary.json(), expected);
+        summary.rejected = 2000;
+        assert_eq!(summary.talk(1), ["line 3: line: has 2 cells", "… 1999 more"]);
         assert!(summary.add(&json!({}), &[]).is_err());
     }
 
