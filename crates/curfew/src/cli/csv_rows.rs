@@ -52,7 +52,7 @@ impl<R: Read> CsvRows<R> {
         let mut columns: Vec<Vec<String>> = Vec::new();
         for cell in &header {
             let name = std::str::from_utf8(cell).map_err(|_| Failure::usage("line 1: a column's name is not UTF-8"))?.trim();
-            let path = path(name).ok_or_else(|| unknown(name))?;
+            let path = path(name).ok_or_else(|| if header.len() == 1 && name.contains(';') { semicolons() } else { unknown(name) })?;
             if columns.iter().any(|c| c.starts_with(&path) || path.starts_with(c)) {
                 return Err(Failure::usage(format!("line 1: column {:?} stands there twice, or inside another", redacted(name))));
             }
@@ -96,6 +96,11 @@ impl<R: Read> Iterator for CsvRows<R> {
             Err(e) => Some(Err(Failure::usage(format!("the file can't be read: {e}")))),
         }
     }
+}
+
+/// What spreadsheets write where a comma is the decimal sign.
+fn semicolons() -> Failure {
+    Failure::usage("line 1: the columns are separated by ';'; the separator must be a comma. Nothing was sent")
 }
 
 fn unknown(name: &str) -> Failure {
@@ -185,6 +190,7 @@ mod tests {
             ("content.params.a,content.params.a.b", "inside another"),
             ("attachments.0.size", "unknown column \"attachments.0.size\". Known: "),
             ("", "header row"),
+            ("tenant;to.address", "the separator must be a comma"),
             ("acme,ada@example.com", "unknown column \"acme\""),
         ] {
             let failure = CsvRows::new(header.as_bytes()).err().expect("refused");
