@@ -8,6 +8,10 @@ use curfew_domain::Moment;
 use crate::config::units;
 use crate::exit::Failure;
 
+/// What is allowed, with an example.
+const ALLOWED: &str =
+    "allowed: RFC 3339 with an offset, for instance 2026-12-01T17:00:00+01:00; the same without an offset and with --zone; or +30m from now";
+
 /// This machine's now. Only `+30m` and the default day depend on it; the server judges the result by the ledger's clock.
 pub fn now() -> Moment {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -26,8 +30,16 @@ pub fn read(flag: &str, text: &str, zone: Option<&str>, now: Moment) -> Result<S
     if let Some(at) = Moment::parse(text) {
         return Ok(at.rfc3339());
     }
-    let zone = zone.ok_or_else(|| wrong(flag, text, "allowed: RFC 3339 with an offset, YYYY-MM-DDTHH:MM:SS with --zone, or +30m"))?;
-    Zones::load().resolve(zone, text).map(Moment::rfc3339).map_err(|e| wrong(flag, text, &e.to_string()))
+    if units::duration(text).is_some() {
+        return Err(wrong(flag, text, &format!("did you mean +{text}?")));
+    }
+    let zones = Zones::load();
+    if zones.resolve("UTC", text).is_err() {
+        return Err(wrong(flag, text, ALLOWED));
+    }
+    let zone =
+        zone.ok_or_else(|| wrong(flag, text, "has no offset, and no zone is given; give --zone, or an offset as in 2026-12-01T17:00:00+01:00"))?;
+    zones.resolve(zone, text).map(Moment::rfc3339).map_err(|e| wrong(flag, text, &e.to_string()))
 }
 
 fn wrong(flag: &str, text: &str, says: &str) -> Failure {
@@ -51,6 +63,10 @@ mod tests {
             [("2026-12-01T08:30:00", None), ("2026-12-01T08:30:00", Some("Mars/Olympus")), ("+soon", None), ("soon", Some("UTC")), ("+1.5h", None)]
         {
             assert_eq!(read(text, zone).map_err(|f| f.exit), Err(Exit::Usage), "{text}");
+        }
+        for (text, says) in [("2h", "did you mean +2h?"), ("2026-12-01T08:30:00", "give --zone"), ("soon", "2026-12-01T17:00:00+01:00")] {
+            let failure = read(text, None).expect_err(text);
+            assert!(failure.says.contains(says), "{failure:?}");
         }
     }
 }
