@@ -20,6 +20,9 @@ const PROBE_MAX: Duration = Duration::from_secs(20);
 /// # Errors
 /// `not_yet`, where an audit meets a running process.
 pub async fn check(config: &Config, audit: bool, json: bool) -> Ended {
+    if !json {
+        println!("configuration: {}", config.file.as_ref().map_or_else(|| "defaults (no --config)".to_owned(), |file| file.display().to_string()));
+    }
     let mut lines = Vec::new();
     let durability = match &config.book {
         Book::Sqlite { file, data } => {

@@ -12,7 +12,7 @@ pub enum Origin {
     File {
         /// The file.
         path: PathBuf,
-        /// From 1.
+        /// From 1; 0 is the file as a whole.
         line: usize,
     },
     /// An environment variable.
@@ -25,6 +25,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::Default => f.write_str("default"),
+            Origin::File { path, line: 0 } => write!(f, "{}", path.display()),
             Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
             Origin::Variable(name) => write!(f, "variable {name}"),
             Origin::Flag(name) => write!(f, "flag {name}"),

@@ -140,7 +140,7 @@ fn read_file(path: &Path, given: &mut Given, faults: &mut Vec<Fault>) {
     };
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(e) => return fault(1, format!("the configuration can't be read: {e}")),
+        Err(e) => return fault(0, format!("the configuration can't be read: {e}")),
     };
     match DeTable::parse(&text) {
         Ok(table) => walk(&Walk { path, text: &text }, &mut Vec::new(), table.get_ref(), given, faults),
