@@ -13,6 +13,8 @@ const PAGE: &str = include_str!("page.html");
 pub struct Page {
     /// The ledger's clock.
     pub now: String,
+    /// What holds jobs back now.
+    pub holds: Vec<Held>,
     /// Live records by state.
     pub states: Vec<(String, u64)>,
     /// Open review items.
@@ -21,25 +23,64 @@ pub struct Page {
     pub jobs: Vec<JobBody>,
 }
 
+/// A hold in force.
+pub struct Held {
+    /// `transport`, `tenant`, `shard` or `fleet`.
+    pub kind: String,
+    /// Empty for the fleet.
+    pub name: String,
+    /// `pause`, `cool_down` or `circuit`.
+    pub by: String,
+    /// Its end; none where somebody or a probe must lift it.
+    pub until: Option<String>,
+    /// Why, in somebody's words.
+    pub reason: String,
+    /// Since when; none where the ledger alone knows it.
+    pub since: Option<String>,
+}
+
 /// The first page.
 pub fn page(page: &Page) -> String {
-    let states = rows(page.states.iter().map(|(state, n)| vec![Cell::Text(state), Cell::Owned(n.to_string())]));
-    let items = rows(page.items.iter().map(|i| {
-        let link = format!("/v1/review/{}", i.id);
-        vec![
-            Cell::Link(link, i.key.as_deref().unwrap_or(&i.id)),
-            Cell::Text(&i.reason),
-            Cell::Text(i.recipient_masked.as_deref().unwrap_or_default()),
-            Cell::Text(i.owner.as_deref().unwrap_or_default()),
-            Cell::Text(&i.created_at),
-        ]
-    }));
-    let jobs = rows(page.jobs.iter().map(|j| {
-        let link = format!("/v1/jobs/{}", j.id);
-        vec![Cell::Link(link, &j.key), Cell::Text(&j.state), Cell::Text(&j.recipient_masked), Cell::Text(&j.explanation)]
-    }));
+    let holds = rows(
+        "Nothing is held",
+        page.holds.iter().map(|h| {
+            vec![
+                Cell::Text(&h.kind),
+                Cell::Text(&h.name),
+                Cell::Text(&h.by),
+                Cell::Text(h.until.as_deref().unwrap_or("lifted")),
+                Cell::Text(&h.reason),
+                Cell::Text(h.since.as_deref().unwrap_or_default()),
+            ]
+        }),
+    );
+    let states = rows("none", page.states.iter().map(|(state, n)| vec![Cell::Text(state), Cell::Owned(n.to_string())]));
+    let items = rows(
+        "none",
+        page.items.iter().map(|i| {
+            let link = format!("/v1/review/{}", i.id);
+            vec![
+                Cell::Link(link, i.key.as_deref().unwrap_or(&i.id)),
+                Cell::Text(&i.reason),
+                Cell::Text(i.recipient_masked.as_deref().unwrap_or_default()),
+                Cell::Text(i.owner.as_deref().unwrap_or_default()),
+                Cell::Text(&i.created_at),
+            ]
+        }),
+    );
+    let jobs = rows(
+        "none",
+        page.jobs.iter().map(|j| {
+            let link = format!("/v1/jobs/{}", j.id);
+            vec![Cell::Link(link, &j.key), Cell::Text(&j.state), Cell::Text(&j.recipient_masked), Cell::Text(&j.explanation)]
+        }),
+    );
     // One pass per place; values hold no place's name, for braces in them are escaped.
-    PAGE.replace("{{now}}", &escaped(&page.now)).replace("{{states}}", &states).replace("{{items}}", &items).replace("{{jobs}}", &jobs)
+    PAGE.replace("{{now}}", &escaped(&page.now))
+        .replace("{{holds}}", &holds)
+        .replace("{{states}}", &states)
+        .replace("{{items}}", &items)
+        .replace("{{jobs}}", &jobs)
 }
 
 enum Cell<'a> {
@@ -48,7 +89,7 @@ enum Cell<'a> {
     Link(String, &'a str),
 }
 
-fn rows<'a>(all: impl Iterator<Item = Vec<Cell<'a>>>) -> String {
+fn rows<'a>(none: &str, all: impl Iterator<Item = Vec<Cell<'a>>>) -> String {
     let mut html = String::new();
     for cells in all {
         html.push_str("<tr>");
@@ -62,7 +103,7 @@ fn rows<'a>(all: impl Iterator<Item = Vec<Cell<'a>>>) -> String {
         }
         html.push_str("</tr>\n");
     }
-    if html.is_empty() { "<tr><td>none</td></tr>\n".to_owned() } else { html }
+    if html.is_empty() { format!("<tr><td>{none}</td></tr>\n") } else { html }
 }
 
 fn escaped(text: &str) -> String {
@@ -89,8 +130,26 @@ mod tests {
     #[test]
     fn whatever_a_value_holds_stays_text() {
         assert_eq!(escaped("<script>'\"&{{jobs}}"), "&lt;script&gt;&#39;&quot;&amp;&#123;&#123;jobs&#125;&#125;");
-        let html = page(&Page { now: "<b>".into(), states: vec![("scheduled".into(), 3)], items: vec![], jobs: vec![] });
+        let html = page(&Page { now: "<b>".into(), holds: vec![], states: vec![("scheduled".into(), 3)], items: vec![], jobs: vec![] });
         assert!(html.contains("&lt;b&gt;") && html.contains("<td>3</td>") && !html.contains("{{"));
         assert!(!html.contains("<script") && !html.contains("style="));
+    }
+
+    #[test]
+    fn what_is_held_stands_first_and_an_empty_list_says_so() {
+        let of = |holds| page(&Page { now: String::new(), holds, states: vec![], items: vec![], jobs: vec![] });
+        let paused = Held {
+            kind: "transport".into(),
+            name: "default".into(),
+            by: "pause".into(),
+            until: None,
+            reason: "<maintenance>".into(),
+            since: Some("2026-12-01T09:00:00.000Z".into()),
+        };
+        let html = of(vec![paused]);
+        let row = "<td>transport</td><td>default</td><td>pause</td><td>lifted</td><td>&lt;maintenance&gt;</td><td>2026-12-01T09:00:00.000Z</td>";
+        assert!(html.contains(row) && !html.contains("Nothing is held"), "{html}");
+        assert!(html.find("<h2>Held").expect("a section") < html.find("<h2>Live jobs").expect("a section"));
+        assert!(of(vec![]).contains("<td>Nothing is held</td>"));
     }
 }

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::Who;
 use crate::api::{Api, FleetInfo};
+use crate::console::Held;
 use crate::extract::Sent;
 use crate::fields::Fields;
 use crate::problem::Problem;
@@ -100,6 +101,12 @@ async fn in_force(api: &Api, now: Moment) -> Result<Vec<HoldBody>, Problem> {
         }
     }
     Ok(all)
+}
+
+/// What holds jobs back now, for the console.
+pub(super) async fn held(api: &Api, now: Moment) -> Result<Vec<Held>, Problem> {
+    let held = |h: HoldBody| Held { kind: h.kind, name: h.name, by: h.by, until: h.until, reason: h.reason, since: h.since };
+    Ok(in_force(api, now).await?.into_iter().map(held).collect())
 }
 
 fn shown(row: HoldRow) -> HoldBody {

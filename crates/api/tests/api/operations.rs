@@ -46,11 +46,13 @@ async fn a_pause_is_what_a_due_job_waits_for_until_it_is_resumed() {
         (&hold["kind"], &hold["name"], &hold["by"], &hold["reason"], &hold["actor"]),
         (&json!("transport"), &json!("default"), &json!("pause"), &json!("maintenance"), &json!("local"))
     );
+    assert!(hold["since"].is_string() && house.get("/").await.body.contains("<td>maintenance</td>"), "{hold}");
     let view = show(&house, &key).await;
     assert_eq!(view["waiting_for"], "pause", "{view}");
     assert!(view["explanation"].as_str().is_some_and(|e| e.contains("resumes")), "{view}");
     let resumed = house.post("/v1/fleet/resume", &json!({"transport": "default", "reason": "done"})).await;
     assert_eq!(resumed.json()["holds"], json!([]));
+    assert!(house.get("/").await.body.contains("Nothing is held"));
     assert_ne!(show(&house, &key).await["waiting_for"], "pause");
     let fleet = house.get("/v1/fleet").await.json();
     assert_eq!((&fleet["jobs"]["scheduled"], &fleet["shards"], &fleet["circuits"]), (&json!(1), &json!(16), &json!([])), "{fleet}");

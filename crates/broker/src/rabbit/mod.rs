@@ -17,7 +17,7 @@ mod supervisor;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use curfew_domain::Shard;
@@ -39,6 +39,8 @@ pub use settings::{Management, Settings, Times};
 
 /// How long a consumer or a question waits for a connection that is being made.
 const CONNECTION_WAIT: Duration = Duration::from_secs(3);
+/// How soon it looks again for the connection after one that ended.
+const ENDED_LOOK: Duration = Duration::from_millis(20);
 
 /// A connection to RabbitMQ that keeps itself. Dropping it ends every consumer; `close` ends them in good order.
 pub struct Rabbit {
@@ -193,16 +195,27 @@ impl Rabbit {
     }
 
     async fn consume_queue(&self, queue: &str, prefetch: u16) -> Result<Box<dyn Consumer>, BrokerError> {
-        let session = self.consuming.session_within(CONNECTION_WAIT).await?;
-        let open = || Hand::open(Arc::clone(&self.shared), &session.connection, queue, prefetch);
-        let hand = match open().await {
-            Err(missing) if missing.is_missing() => {
-                self.repair(&session, &missing).await?;
-                open().await?
+        let until = Instant::now() + CONNECTION_WAIT;
+        loop {
+            let session = self.consuming.session_within(until.saturating_duration_since(Instant::now())).await?;
+            match self.hand(&session, queue, prefetch).await {
+                Ok(hand) => return Ok(Box::new(hand)),
+                // The connection has just ended, and its supervisor hasn't heard of it yet: the next one is meant.
+                Err(_ended) if !session.connection.status().connected() && Instant::now() < until => tokio::time::sleep(ENDED_LOOK).await,
+                Err(error) => return Err(error),
             }
-            opened => opened?,
-        };
-        Ok(Box::new(hand))
+        }
+    }
+
+    async fn hand(&self, session: &Consuming, queue: &str, prefetch: u16) -> Result<Hand, BrokerError> {
+        let open = || Hand::open(Arc::clone(&self.shared), &session.connection, queue, prefetch);
+        match open().await {
+            Err(missing) if missing.is_missing() => {
+                self.repair(session, &missing).await?;
+                Ok(open().await?)
+            }
+            opened => Ok(opened?),
+        }
     }
 
     async fn counts(&self, queue: &str) -> Result<(u64, u64), BrokerError> {
