@@ -86,7 +86,10 @@ fn binary(speed: &Speed) -> anyhow::Result<PathBuf> {
 
 fn start(binary: &Path, folder: &Path, sink: &MailServer) -> anyhow::Result<Up> {
     let config = folder.join("curfew.toml");
-    let text = format!("[transports.default]\nkind = \"smtp\"\nurl = \"smtp://{}\"\ntls = \"none\"\nfrom = \"Reports <reports@load.example>\"\n", sink.addr());
+    let text = format!(
+        "[transports.default]\nkind = \"smtp\"\nurl = \"smtp://{}\"\ntls = \"none\"\nfrom = \"Reports <reports@load.example>\"\n",
+        sink.addr()
+    );
     std::fs::write(&config, text)?;
     let said = folder.join("up.log");
     let child = Command::new(binary)

@@ -21,7 +21,8 @@ pub struct Found {
 /// A figure of `/proc/PID/status` in MB.
 pub fn memory_mb(pid: u32, field: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let kb = status.lines().find_map(|l| l.strip_prefix(field)).and_then(|l| l.trim_start_matches(':').split_whitespace().next()?.parse::<f64>().ok());
+    let kb =
+        status.lines().find_map(|l| l.strip_prefix(field)).and_then(|l| l.trim_start_matches(':').split_whitespace().next()?.parse::<f64>().ok());
     kb.unwrap_or(0.0) / 1024.0
 }
 

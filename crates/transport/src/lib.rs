@@ -22,6 +22,4 @@ pub mod smtp;
 
 pub use capture::CaptureTransport;
 pub use error::{Remedy, TransportError};
-pub use port::{
-    Acceptance, Bounds, Desync, HandOff, HandOffProgress, HandOffStage, LOOK_MAX, LastLook, Look, OnDesync, Parcel, Prepared, Transport,
-};
+pub use port::{Acceptance, Bounds, Desync, HandOff, HandOffProgress, HandOffStage, LOOK_MAX, LastLook, Look, OnDesync, Parcel, Prepared, Transport};

@@ -9,6 +9,7 @@
 //!
 //! Read `args.rs` first, then `client.rs`.
 
+#[expect(rustdoc::broken_intra_doc_links, reason = "help texts show defaults in brackets, as a terminal reads them")]
 pub mod args;
 mod audit;
 pub mod client;

@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn plain_text_stands_as_it_is_and_folds_at_spaces() {
         assert_eq!(subject("Your plan renews soon"), "Your plan renews soon");
-        let folded = subject(&"word ".repeat(40).trim_end().to_owned());
+        let folded = subject("word ".repeat(40).trim_end());
         assert!(folded.lines().all(|l| l.len() <= LINE) && folded.contains("\r\n word"));
     }
 
