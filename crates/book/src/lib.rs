@@ -19,6 +19,7 @@ pub mod judge;
 mod paging;
 mod port;
 pub mod postgres;
+mod registry;
 pub mod sql;
 mod trail;
 mod view;
@@ -28,4 +29,5 @@ pub use port::{
     Accepted, AuditEntry, Book, BookState, Door, Evidence, EvidenceSource, EvidenceTaken, Fate, Filter, OpenVerb, OpenedVerb, Page, Planned, Story,
     Told, VerbEnd, VerbRequest,
 };
+pub use registry::{Enrolled, Enrolment, Orders, Registry};
 pub use view::{Day, DayCount, HoldRow, JobView, Row, SuppressionRow};
