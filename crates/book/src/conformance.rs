@@ -7,6 +7,7 @@ mod door;
 mod figures;
 pub mod given;
 mod races;
+mod registry;
 mod stories;
 mod verbs;
 
@@ -21,6 +22,10 @@ pub use figures::{
     k6_a_days_figures_are_counted_each_on_its_own, k7_the_audit_trail_is_a_chain, lists_go_page_by_page, small_tables_keep_what_they_are_given,
 };
 pub use races::{cancel_and_settle_agree_in_either_order, stories_in_any_order_make_the_same_row};
+pub use registry::{
+    r1_who_enrolled_is_found_for_48_h, r2_a_heartbeat_never_moves_back, r3_a_drain_reaches_all_that_run, r4_an_incarnation_is_raised_once,
+    r5_a_report_counts_for_its_incarnation,
+};
 pub use stories::{
     evidence_is_weighed_where_no_record_stands, k3_an_older_story_changes_nothing, k3_sent_is_final,
     k4_an_earlier_sent_changes_nothing_once_the_newer_one_runs, planning_reads_what_is_due,
@@ -58,6 +63,11 @@ pub async fn all(bench: &dyn Bench) {
     k7_the_audit_trail_is_a_chain(bench).await;
     lists_go_page_by_page(bench).await;
     small_tables_keep_what_they_are_given(bench).await;
+    r1_who_enrolled_is_found_for_48_h(bench).await;
+    r2_a_heartbeat_never_moves_back(bench).await;
+    r3_a_drain_reaches_all_that_run(bench).await;
+    r4_an_incarnation_is_raised_once(bench).await;
+    r5_a_report_counts_for_its_incarnation(bench).await;
     cancel_and_settle_agree_in_either_order(bench).await;
     stories_in_any_order_make_the_same_row(bench, 7).await;
 }

@@ -29,5 +29,5 @@ pub use port::{
     Accepted, AuditEntry, Book, BookState, Door, Evidence, EvidenceSource, EvidenceTaken, Fate, Filter, OpenVerb, OpenedVerb, Page, Planned, Story,
     Told, VerbEnd, VerbRequest,
 };
-pub use registry::{Enrolled, Enrolment, Orders, Registry};
+pub use registry::{BEAT_EVERY, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER, Standing};
 pub use view::{Day, DayCount, HoldRow, JobView, Row, SuppressionRow};

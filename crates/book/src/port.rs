@@ -8,8 +8,8 @@ use curfew_domain::sealed::RecipientRef;
 use curfew_domain::verb::{NumberedVerb, Verb};
 use curfew_domain::{JobId, Key, Moment, Record, Shard, State, Token};
 
-use crate::BookError;
 use crate::view::{Day, HoldRow, JobView, Row, SuppressionRow};
+use crate::{BookError, Registry};
 
 /// Who owns a row, or how it ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -249,7 +249,7 @@ pub struct AuditEntry {
 
 /// What roles and operators ask of the book. Every write may be repeated; a dropped future may have written.
 #[async_trait]
-pub trait Book: Send + Sync {
+pub trait Book: Registry {
     /// Accepts jobs, each by itself, and writes the door's log. On the disk before the answer. At most 500 at once.
     ///
     /// # Errors

@@ -55,6 +55,11 @@ promises!(
     k7_the_audit_trail_is_a_chain,
     lists_go_page_by_page,
     small_tables_keep_what_they_are_given,
+    r1_who_enrolled_is_found_for_48_h,
+    r2_a_heartbeat_never_moves_back,
+    r3_a_drain_reaches_all_that_run,
+    r4_an_incarnation_is_raised_once,
+    r5_a_report_counts_for_its_incarnation,
     cancel_and_settle_agree_in_either_order,
 );
 

@@ -15,6 +15,7 @@ mod holds;
 pub mod items;
 mod months;
 mod query;
+mod registry;
 pub mod rows;
 mod settle;
 mod stage;
@@ -42,11 +43,12 @@ use crate::{
 };
 
 /// The book's tables, in their order. `review`'s come after them.
-pub const MIGRATIONS: [Migration; 4] = [
+pub const MIGRATIONS: [Migration; 5] = [
     Migration { name: "book/0001_book", sql: include_str!("migrations/0001_book.sql") },
     Migration { name: "book/0002_items", sql: include_str!("migrations/0002_items.sql") },
     Migration { name: "book/0003_months", sql: include_str!("migrations/0003_months.sql") },
     Migration { name: "book/0004_fleet", sql: include_str!("migrations/0004_fleet.sql") },
+    Migration { name: "book/0005_registry", sql: include_str!("migrations/0005_registry.sql") },
 ];
 
 /// The book in a PostgreSQL store. Clones are one scheduler to `plan`.

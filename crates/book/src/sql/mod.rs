@@ -10,6 +10,7 @@ mod evidence;
 mod holds;
 pub mod items;
 mod query;
+mod registry;
 pub mod rows;
 mod settle;
 mod stage;
@@ -33,9 +34,10 @@ use crate::{
 };
 
 /// The book's tables, in their order.
-pub const MIGRATIONS: [Migration; 2] = [
+pub const MIGRATIONS: [Migration; 3] = [
     Migration { name: "book/0001_book", sql: include_str!("migrations/0001_book.sql") },
     Migration { name: "book/0002_items", sql: include_str!("migrations/0002_items.sql") },
+    Migration { name: "book/0003_registry", sql: include_str!("migrations/0003_registry.sql") },
 ];
 
 /// The book in a SQLite store.

@@ -1,19 +1,19 @@
 //! A gate before each call of a store: whoever comes there waits until the driver lets it pass, so that one actor runs at a time and the
 //! seed alone decides who is next, whose reply is lost, and who dies between two calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use curfew_book::{
-    Accepted, AuditEntry, Book, BookError, Day, Door, Evidence, EvidenceTaken, Filter, HoldRow, JobView, OpenVerb, OpenedVerb, Page, Planned, Row,
-    Story, SuppressionRow, Told, VerbEnd, VerbRequest,
+    Accepted, AuditEntry, Book, BookError, Day, Door, Enrolled, Enrolment, Evidence, EvidenceTaken, Filter, HoldRow, JobView, OpenVerb, OpenedVerb,
+    Orders, Page, Planned, Registry, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest,
 };
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::sealed::RecipientRef;
 use curfew_domain::transition::{Counter, Index};
-use curfew_domain::{JobId, Key, Moment, Record, Shard, State};
+use curfew_domain::{JobId, Key, Moment, Record, Shard, State, WorkerId};
 use curfew_ledger::{Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry};
 use curfew_review::{Correction, Item, Quarantined, Replay, Replayed, Review, ReviewError, ReviewFilter};
 use tokio::sync::{mpsc, oneshot};
@@ -160,6 +160,40 @@ impl Ledger for Gated<dyn Ledger> {
     }
     fn leases_die_with_process(&self) -> bool {
         true
+    }
+}
+
+#[async_trait]
+impl Registry for Gated<dyn Book> {
+    async fn enrol(&self, process: &Enrolment) -> Result<(), BookError> {
+        self.inner.enrol(process).await
+    }
+    async fn alive(&self, id: WorkerId, at: Moment) -> Result<Orders, BookError> {
+        self.inner.alive(id, at).await
+    }
+    async fn orders(&self, id: WorkerId) -> Result<Orders, BookError> {
+        self.inner.orders(id).await
+    }
+    async fn leave(&self, id: WorkerId, at: Moment) -> Result<(), BookError> {
+        self.inner.leave(id, at).await
+    }
+    async fn enrolled(&self, since: Moment) -> Result<Vec<Enrolled>, BookError> {
+        self.inner.enrolled(since).await
+    }
+    async fn ask_to_drain(&self, at: Moment) -> Result<u64, BookError> {
+        self.inner.ask_to_drain(at).await
+    }
+    async fn incarnations(&self) -> Result<BTreeMap<Shard, u32>, BookError> {
+        self.inner.incarnations().await
+    }
+    async fn raise(&self, shard: Shard, from: u32) -> Result<u32, BookError> {
+        self.inner.raise(shard, from).await
+    }
+    async fn reported(&self, id: WorkerId, shard: Shard, incarnation: u32) -> Result<(), BookError> {
+        self.inner.reported(id, shard, incarnation).await
+    }
+    async fn reports(&self, shard: Shard, incarnation: u32) -> Result<BTreeSet<WorkerId>, BookError> {
+        self.inner.reports(shard, incarnation).await
     }
 }
 

@@ -1,0 +1,1 @@
+DELETE FROM workers WHERE beat_at < $1

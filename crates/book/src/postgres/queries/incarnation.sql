@@ -1,0 +1,1 @@
+SELECT incarnation FROM shards WHERE shard = $1

@@ -1,0 +1,1 @@
+UPDATE shards SET incarnation = incarnation + 1 WHERE shard = $1 AND incarnation = $2

@@ -1,0 +1,1 @@
+SELECT worker FROM reports WHERE shard = $1 AND incarnation = $2

@@ -1,0 +1,1 @@
+DELETE FROM reports WHERE shard = ?1 AND incarnation < ?2

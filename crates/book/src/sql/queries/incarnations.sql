@@ -1,0 +1,1 @@
+SELECT shard, incarnation FROM shards WHERE incarnation > 0
