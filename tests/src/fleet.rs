@@ -2,6 +2,7 @@
 //!
 //! The servers are shared by the tests of one binary and end with the last of them; each fleet has its own database, schema and virtual host.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use curfew_testservers::redis::{self, Redis};
 use tempfile::TempDir;
 
 use crate::http::Http;
-use crate::process::{Ran, binary, command, finish, run, tail};
+use crate::process::{Ran, binary, command, finish, run, state_of, tail};
 use crate::settings::Settings;
 use crate::wait::{until, until_within};
 
@@ -84,6 +85,10 @@ pub struct Fleet {
     http: Option<Http>,
     folder: TempDir,
     vhost: String,
+    /// Of processes that don't start with the fleet's.
+    configs: HashMap<&'static str, PathBuf>,
+    /// Further ones of processes that have some.
+    arguments: HashMap<&'static str, Vec<String>>,
     /// Its servers.
     pub servers: Arc<Servers>,
 }
@@ -139,7 +144,7 @@ impl Fleet {
         let folder = tempfile::Builder::new().prefix("curfew-fleet-").tempdir().expect("a folder can be made");
         let keys = run(&["keys", "new"], b"").expect(0).stdout;
         fs::write(folder.path().join("curfew.toml"), format!("{}\n{keys}", settings.toml())).expect("the configuration can be written");
-        Self { processes: Vec::new(), http: None, folder, vhost, servers }
+        Self { processes: Vec::new(), http: None, folder, vhost, configs: HashMap::new(), arguments: HashMap::new(), servers }
     }
 
     /// Its configuration.
@@ -164,6 +169,35 @@ impl Fleet {
         file
     }
 
+    /// Lets a process start with another configuration from now on, which reaches the same stores another way.
+    pub fn configure(&mut self, name: &'static str, config: PathBuf) {
+        self.configs.insert(name, config);
+    }
+
+    /// Its virtual host.
+    pub fn vhost(&self) -> &str {
+        &self.vhost
+    }
+
+    /// A metric's value in one process, over all its labels; `None` where the process doesn't tell it.
+    ///
+    /// # Panics
+    /// Where the process isn't ready yet, or doesn't answer.
+    pub fn metric(&self, process: &str, name: &str) -> Option<f64> {
+        let told = self.probes(process).get("/metrics");
+        assert_eq!(told.status, 200, "{}", told.text);
+        let values = told.text.lines().filter_map(|line| {
+            let (series, value) = line.rsplit_once(' ')?;
+            (series == name || series.strip_prefix(name)?.starts_with('{')).then(|| value.parse::<f64>().ok())?
+        });
+        values.reduce(|sum, value| sum + value)
+    }
+
+    /// Lets a process start with these further arguments from now on, for instance `--pause-at`.
+    pub fn arguments(&mut self, name: &'static str, arguments: &[&str]) {
+        self.arguments.insert(name, arguments.iter().map(|argument| (*argument).to_owned()).collect());
+    }
+
     /// Empties every queue, at once.
     ///
     /// # Panics
@@ -182,14 +216,16 @@ impl Fleet {
     /// # Panics
     /// Where it runs already.
     pub fn spawn(&mut self, name: &str) {
-        let (config, folder) = (self.config().display().to_string(), self.folder.path().to_owned());
+        let config = self.configs.get(name).cloned().unwrap_or_else(|| self.config()).display().to_string();
+        let (folder, arguments) = (self.folder.path().to_owned(), self.arguments.get(name).cloned().unwrap_or_default());
         let process = self.process(name);
         assert!(process.child.is_none(), "{name} runs once at a time");
         process.runs += 1;
         process.probes = None;
-        let log = File::create(process.log_file(&folder)).expect("a log can be made");
+        let file = |path| File::create(path).expect("a log can be made");
+        let (out, log) = (file(process.out_file(&folder)), file(process.log_file(&folder)));
         let mut command = command(&binary(), &["run", process.role, "--config", &config], None);
-        command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.args(arguments).current_dir(&folder).stdin(Stdio::null()).stdout(out).stderr(log);
         process.child = Some(command.spawn().expect("the binary starts"));
         if process.role == "api" {
             self.http = None;
@@ -235,14 +271,50 @@ impl Fleet {
         child.wait().expect("the child can be waited for");
     }
 
+    /// Waits until a process holds a job at this moment (`--pause-at`); the job's key.
+    ///
+    /// # Panics
+    /// Past the patience.
+    pub fn paused(&mut self, name: &str, point: &str) -> String {
+        let (folder, prefix) = (self.folder.path().to_owned(), format!("paused {point} "));
+        let process = self.process(name);
+        until(&format!("{name} paused {point}"), || {
+            process.assert_alive(&folder);
+            let out = fs::read_to_string(process.out_file(&folder)).unwrap_or_default();
+            out.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned))
+        })
+    }
+
+    /// SIGSTOP, and waits until the kernel says that it stands still.
+    ///
+    /// # Panics
+    /// Where it doesn't run.
+    pub fn stop(&mut self, name: &str) {
+        let pid = self.signal(name, "STOP");
+        until(&format!("a stopped {name}"), || (state_of(pid) == Some('T')).then_some(()));
+    }
+
+    /// SIGCONT; it also lets go what `--pause-at` holds.
+    ///
+    /// # Panics
+    /// Where it doesn't run.
+    pub fn cont(&mut self, name: &str) {
+        self.signal(name, "CONT");
+    }
+
+    fn signal(&mut self, name: &str, signal: &str) -> u32 {
+        let pid = self.process(name).child.as_ref().expect("it runs").id();
+        let sent = Command::new("kill").args([&format!("-{signal}"), &pid.to_string()]).status().expect("kill runs");
+        assert!(sent.success(), "SIG{signal} can be sent to {name}");
+        pid
+    }
+
     /// SIGTERM.
     ///
     /// # Panics
     /// Where it can't be sent.
     pub fn terminate(&mut self, name: &str) {
-        let pid = self.process(name).child.as_ref().expect("it runs").id();
-        let sent = Command::new("kill").args(["-TERM", &pid.to_string()]).status().expect("kill runs");
-        assert!(sent.success(), "SIGTERM can be sent to {name}");
+        self.signal(name, "TERM");
     }
 
     /// Waits until a process has ended by itself.
@@ -284,6 +356,10 @@ impl Deref for Fleet {
 impl Process {
     fn log_file(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}-{}.log", self.name, self.runs))
+    }
+
+    fn out_file(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}-{}.out", self.name, self.runs))
     }
 
     fn log(&self, folder: &Path) -> String {

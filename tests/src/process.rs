@@ -362,7 +362,7 @@ pub(crate) fn tail(log: &str) -> String {
 }
 
 /// The kernel's letter for a process: `T` is stopped (proc(5)).
-fn state_of(pid: u32) -> Option<char> {
+pub(crate) fn state_of(pid: u32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }

@@ -13,6 +13,7 @@
 mod close;
 mod error;
 mod holds;
+pub mod pause;
 mod rules;
 mod stage;
 mod verb;

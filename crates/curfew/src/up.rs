@@ -102,14 +102,15 @@ async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions,
     let api: Arc<Api> = Arc::new(roles::api(&parts, &config, has, &nudge, exposition.clone(), ready.clone(), stop.clone()));
     let mut working = JoinSet::new();
     working.spawn(ready.watch(Arc::clone(&parts), has, stop.clone()));
+    let pauses = pauses::pauses(options.pause_at);
     if has.scheduler {
-        working.spawn(roles::scheduler(&parts, &config, Arc::clone(&nudge)).run(stop.clone()));
+        working.spawn(roles::scheduler(&parts, &config, Arc::clone(&nudge), Arc::clone(&pauses)).run(stop.clone()));
     }
     if has.worker {
-        working.spawn(roles::worker(&parts, &config, DRAIN, pauses::pauses(options.pause_at)).await?.run(stop.clone()));
+        working.spawn(roles::worker(&parts, &config, DRAIN, Arc::clone(&pauses)).await?.run(stop.clone()));
     }
     if has.deadletter {
-        working.spawn(roles::deadletter(&parts, &config).run(stop.clone()));
+        working.spawn(roles::deadletter(&parts, &config, pauses).run(stop.clone()));
     }
     working.spawn(gauges::keep(Arc::clone(&parts), roles::required(&config), exposition, has.scheduler, stop.clone()));
     let probes = probes::listen(config.metrics.listen).await;

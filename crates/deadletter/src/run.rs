@@ -8,6 +8,7 @@ use std::time::Duration;
 use curfew_book::{Book, BookError};
 use curfew_broker::{Broker, Consumer, Delivery};
 use curfew_courier::CourierError;
+use curfew_courier::pause::Pauses;
 use curfew_domain::sealed::Keyring;
 use curfew_domain::transition::Index;
 use curfew_domain::{Record, Shard};
@@ -40,6 +41,8 @@ pub struct Ports {
     pub keyring: Arc<Keyring>,
     /// Owners by reason's word.
     pub owners: Arc<BTreeMap<String, String>>,
+    /// Who wants to know about moments.
+    pub pauses: Arc<dyn Pauses>,
 }
 
 /// Its settings.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use curfew_book::BookState;
 use curfew_broker::Delivery;
+use curfew_courier::pause::Point;
 use curfew_courier::{Closed, CourierError};
 use curfew_domain::form::FormError;
 use curfew_domain::transition::{Event, transition};
@@ -45,6 +46,9 @@ pub(crate) async fn handle(ports: &Ports, delivery: &Delivery) -> Result<(), Cou
 /// Records dead letters and counts them as ended.
 pub(crate) async fn record_all(ports: &Ports, records: Vec<Record>, now: Moment) -> Result<Closed, CourierError> {
     let ended: Vec<(Reason, bool)> = records.iter().map(|r| (r.reason.unwrap_or(Reason::ReconciliationRequired), r.generation > 1)).collect();
+    for record in &records {
+        ports.pauses.at(Point::BeforeRecord, &record.key).await;
+    }
     let closed = curfew_courier::record_dead_letters(&*ports.ledger, &*ports.review, records, &ports.owners, now).await?;
     // Of two that record the same, one closes it: that one counts.
     for (reason, replayed) in ended.into_iter().take(closed.closed) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use curfew_book::Book;
 use curfew_broker::Broker;
 use curfew_courier::Rulebook;
+use curfew_courier::pause::Pauses;
 use curfew_domain::Shard;
 use curfew_ledger::Ledger;
 use curfew_review::Review;
@@ -24,6 +25,8 @@ pub struct Ports {
     pub broker: Arc<dyn Broker>,
     /// Policies and transports.
     pub rulebook: Arc<Rulebook>,
+    /// Who wants to know about moments.
+    pub pauses: Arc<dyn Pauses>,
 }
 
 /// A scheduler's settings, checked by the configuration.

@@ -2,6 +2,7 @@
 
 use curfew_book::Planned;
 use curfew_courier::CourierError;
+use curfew_courier::pause::Point;
 use curfew_domain::Shard;
 
 use crate::{Ports, Settings};
@@ -28,6 +29,9 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, shards: &[Shard], s
         return Ok(Step::Full);
     }
     let count = rows.len();
+    for planned in &rows {
+        ports.pauses.at(Point::BeforeStaging, &planned.row.job.key).await;
+    }
     let staged = curfew_courier::stage(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, rows, read_at).await?;
     *stuck = u32::try_from(staged.left).unwrap_or(u32::MAX);
     Ok(if count == limit as usize && staged.created > 0 { Step::More } else { Step::Idle })

@@ -19,7 +19,6 @@ mod gate;
 mod lane;
 mod lease;
 mod parcel;
-pub mod pause;
 mod ports;
 mod run;
 mod steps;
@@ -28,6 +27,7 @@ mod verdicts;
 mod watch;
 
 pub use clock::LedgerClock;
+pub use curfew_courier::pause;
 pub use lane::{Lane, LaneSettings};
 pub use ports::{Ports, Settings, TenantLimits};
 pub use run::{Tally, Worker};

@@ -1,4 +1,5 @@
-//! Moments that a rehearsal must hit: announced on stdout as `paused POINT KEY`, then held until the process is killed or continued.
+//! Moments that a rehearsal or a test must hit: announced on stdout as `paused POINT KEY`, then held until the process is killed or continued
+//! (SIGCONT), after which it runs through them all.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -6,6 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use curfew_domain::Key;
 use curfew_worker::pause::{NoPauses, Pauses, Point};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// SIGCONT has no name in the runtime. 18 on every Linux but MIPS, PA-RISC and Alpha; elsewhere a pause ends with its process.
+const SIGCONT: i32 = 18;
 
 /// One moment of jobs whose key contains a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,21 +33,37 @@ impl std::str::FromStr for PauseAt {
 
 /// Those moments, or none.
 pub fn pauses(at: Vec<PauseAt>) -> Arc<dyn Pauses> {
-    if at.is_empty() { Arc::new(NoPauses) } else { Arc::new(Announced(at)) }
+    if at.is_empty() {
+        return Arc::new(NoPauses);
+    }
+    let continued = CancellationToken::new();
+    if let Ok(mut signals) = signal(SignalKind::from_raw(SIGCONT)) {
+        let continued = continued.clone();
+        tokio::spawn(async move {
+            if signals.recv().await.is_some() {
+                continued.cancel();
+            }
+        });
+    }
+    Arc::new(Announced { at, continued })
 }
 
-struct Announced(Vec<PauseAt>);
+struct Announced {
+    at: Vec<PauseAt>,
+    continued: CancellationToken,
+}
 
 #[async_trait]
 impl Pauses for Announced {
     async fn at(&self, point: Point, key: &Key) {
-        if !self.0.iter().any(|at| at.point == point && key.as_str().contains(&at.key_contains)) {
+        let wanted = self.at.iter().any(|at| at.point == point && key.as_str().contains(&at.key_contains));
+        if !wanted || self.continued.is_cancelled() {
             return;
         }
         {
             let mut out = std::io::stdout().lock();
             let _closed = writeln!(out, "paused {} {key}", point.word()).and_then(|()| out.flush());
         }
-        std::future::pending::<()>().await;
+        self.continued.cancelled().await;
     }
 }

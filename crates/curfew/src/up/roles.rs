@@ -9,7 +9,7 @@ use curfew_deadletter::DeadLetter;
 use curfew_scheduler::Scheduler;
 use curfew_telemetry::metrics::{Durability, Exposition};
 use curfew_worker::Worker;
-use curfew_worker::pause::Pauses;
+use curfew_worker::pause::{NoPauses, Pauses};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -19,9 +19,9 @@ use crate::config::{Config, Require, Tenant};
 use crate::wire::{Parts, Stores, WireError, rate_per_s};
 
 /// The scheduler.
-pub fn scheduler(parts: &Parts, config: &Config, nudge: Arc<Notify>) -> Arc<Scheduler> {
+pub fn scheduler(parts: &Parts, config: &Config, nudge: Arc<Notify>, pauses: Arc<dyn Pauses>) -> Arc<Scheduler> {
     let (ports, settings) = scheduler_parts(parts, config);
-    Arc::new(Scheduler::new(ports, settings, nudge))
+    Arc::new(Scheduler::new(curfew_scheduler::Ports { pauses, ..ports }, settings, nudge))
 }
 
 /// What a scheduler is made of; an audit takes the same.
@@ -32,6 +32,7 @@ pub fn scheduler_parts(parts: &Parts, config: &Config) -> (curfew_scheduler::Por
         review: Arc::clone(&parts.review),
         broker: Arc::clone(&parts.broker),
         rulebook: Arc::clone(&parts.rulebook),
+        pauses: Arc::new(NoPauses),
     };
     let limits = |t: &Tenant| curfew_scheduler::TenantLimits {
         max_in_flight: t.max_in_flight.map(u64::from),
@@ -87,7 +88,7 @@ pub async fn worker(parts: &Parts, config: &Config, drain: Duration, pauses: Arc
 }
 
 /// The dead-letter consumer.
-pub fn deadletter(parts: &Parts, config: &Config) -> Arc<DeadLetter> {
+pub fn deadletter(parts: &Parts, config: &Config, pauses: Arc<dyn Pauses>) -> Arc<DeadLetter> {
     let ports = curfew_deadletter::Ports {
         ledger: Arc::clone(&parts.ledger),
         book: Arc::clone(&parts.book),
@@ -95,6 +96,7 @@ pub fn deadletter(parts: &Parts, config: &Config) -> Arc<DeadLetter> {
         broker: Arc::clone(&parts.broker),
         keyring: Arc::clone(&parts.keyring),
         owners: Arc::new(config.review.owners.iter().map(|(reason, owner)| (reason.word().to_owned(), owner.clone())).collect()),
+        pauses,
     };
     Arc::new(DeadLetter::new(ports, curfew_deadletter::Settings { shards: parts.shards.clone(), tick: config.scheduler.tick }))
 }

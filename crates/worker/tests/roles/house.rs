@@ -163,6 +163,7 @@ impl House {
             review: Arc::clone(&self.review) as Arc<dyn Review>,
             broker: Arc::clone(&self.broker) as Arc<_>,
             rulebook: Arc::clone(&self.rulebook),
+            pauses: Arc::clone(&self.pauses),
         };
         let tenants = self.worker_settings.tenants.iter();
         let limits = |t: &curfew_worker::TenantLimits| curfew_scheduler::TenantLimits {
@@ -215,6 +216,7 @@ impl House {
             broker: Arc::clone(&self.broker) as Arc<_>,
             keyring: Arc::clone(&self.keyring),
             owners: Arc::new(BTreeMap::from([("permanent_failure".to_owned(), "crm".to_owned())])),
+            pauses: Arc::clone(&self.pauses),
         };
         let role = Arc::new(DeadLetter::new(ports, curfew_deadletter::Settings { shards: shards(), tick: Duration::from_millis(20) }));
         let stop = CancellationToken::new();

@@ -3,9 +3,11 @@
 use async_trait::async_trait;
 use curfew_domain::Key;
 
-/// A moment in one delivery's life.
+/// A moment in one job's life: a delivery's, or a carry's between what was read and what is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Point {
+    /// A scheduler read the book's rows, nothing of them is in the ledger.
+    BeforeStaging,
     /// Claimed, nothing prepared.
     AfterClaim,
     /// Prepared, the intent not yet written.
@@ -18,22 +20,34 @@ pub enum Point {
     AfterVerdict,
     /// The verdict is in the ledger, the delivery isn't answered.
     AfterReport,
+    /// A dead-letter consumer read the record, the review store has nothing of it.
+    BeforeRecord,
 }
 
 impl Point {
-    /// Every point, in the order of a delivery's life.
-    pub const ALL: [Point; 6] =
-        [Point::AfterClaim, Point::BeforeIntent, Point::AfterIntent, Point::LastLook, Point::AfterVerdict, Point::AfterReport];
+    /// Every point, in the order of a job's life.
+    pub const ALL: [Point; 8] = [
+        Point::BeforeStaging,
+        Point::AfterClaim,
+        Point::BeforeIntent,
+        Point::AfterIntent,
+        Point::LastLook,
+        Point::AfterVerdict,
+        Point::AfterReport,
+        Point::BeforeRecord,
+    ];
 
     /// Its word on a command line.
     pub const fn word(self) -> &'static str {
         match self {
+            Point::BeforeStaging => "before-staging",
             Point::AfterClaim => "after-claim",
             Point::BeforeIntent => "before-intent",
             Point::AfterIntent => "after-intent",
             Point::LastLook => "last-look",
             Point::AfterVerdict => "after-verdict",
             Point::AfterReport => "after-report",
+            Point::BeforeRecord => "before-record",
         }
     }
 
@@ -46,7 +60,7 @@ impl Point {
 /// Who wants to know about moments.
 #[async_trait]
 pub trait Pauses: Send + Sync {
-    /// A delivery has come to this point; returns when it may go on.
+    /// A job has come to this point; returns when it may go on.
     async fn at(&self, point: Point, key: &Key);
 }
 
