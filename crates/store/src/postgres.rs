@@ -9,6 +9,7 @@
 mod connect;
 mod durability;
 mod migrate;
+mod schema;
 mod transact;
 
 use std::sync::Arc;

@@ -50,6 +50,25 @@ async fn migrations_are_applied_once_by_one_process_at_a_time() {
     assert_eq!(half, None, "a migration is applied whole or not at all");
 }
 
+/// A rehearsal's end: its schema goes whole, and no other can be meant.
+#[tokio::test]
+async fn a_schema_for_a_while_is_removed_whole_and_no_other_is_touched() {
+    let fleets = connect(&SERVER.schema(), own()).await;
+    fleets.migrate(&[NOTES]).await.expect("it migrates");
+    assert!(matches!(fleets.drop_schema().await, Err(StoreError::Query { .. })), "no schema is named");
+    let rehearsal = connect(&SERVER.url(), PostgresOptions { schema: Some("rehearsal_0a1b".to_owned()), ..own() }).await;
+    rehearsal.create_schema().await.expect("it is made");
+    assert!(rehearsal.create_schema().await.is_err(), "one that is there is nobody's to take");
+    rehearsal.migrate(&[NOTES]).await.expect("it migrates");
+    add(&rehearsal, "one", Durability::Disk).await.expect("it is added");
+    for _repeated in 0..2 {
+        rehearsal.drop_schema().await.expect("it is removed");
+    }
+    let schemas = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM pg_namespace WHERE nspname = 'rehearsal_0a1b'");
+    assert_eq!(schemas.fetch_one(fleets.pool()).await.expect("it is counted"), 0);
+    assert_eq!(count(&fleets).await, 0, "the fleet's table is there");
+}
+
 #[tokio::test]
 async fn a_schema_that_is_missing_is_made() {
     let options = PostgresOptions { schema: Some("The \"house\"".to_owned()), ..own() };

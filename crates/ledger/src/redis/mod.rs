@@ -11,19 +11,23 @@ mod address;
 mod around;
 mod barrier;
 mod call;
+mod clock;
 mod connect;
 mod durability;
+mod estimate;
 mod failure;
 mod keys;
+mod memory;
 mod nodes;
 mod read;
+mod remove;
 mod scripts;
 mod slot;
 mod stored;
 mod upkeep;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,8 +38,10 @@ use curfew_domain::record::WaitingFor;
 use curfew_domain::transition::{Counter, Index};
 use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 
+use crate::clock::{NodeClock, Reading};
 use crate::{Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry};
 use address::Address;
+use clock::Clocks;
 use connect::Patience;
 use keys::Keys;
 use nodes::Nodes;
@@ -43,8 +49,20 @@ use nodes::Nodes;
 pub use barrier::{Adopted, Meta};
 pub use durability::{Durability, Level};
 
+/// In front of a fleet's keys. Nothing removes them.
+const FLEET_PREFIX: &str = "curfew";
+
 /// A clock that stands in for the nodes' own.
 pub type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
+
+/// How a clock that stands in for the nodes' own is known to this process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClockKnown {
+    /// Without a question: a test moves it, and sees what follows.
+    AtOnce,
+    /// As the nodes' own are: by samples.
+    BySamples,
+}
 
 /// How a ledger is opened.
 #[derive(Clone)]
@@ -65,12 +83,14 @@ pub struct Options {
     pub shard_of: fn(&str, u8) -> Shard,
     /// `None`: each node's own clock judges. Tests set one by hand.
     pub clock: Option<Clock>,
+    /// How a clock set by hand is known here; of no meaning without one.
+    pub clock_known: ClockKnown,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            prefix: "curfew".to_owned(),
+            prefix: FLEET_PREFIX.to_owned(),
             shards: 16,
             horizon: Duration::from_secs(32),
             connections: 4,
@@ -79,6 +99,7 @@ impl Default for Options {
             response_timeout: Duration::from_secs(3),
             shard_of: Shard::of_tenant,
             clock: None,
+            clock_known: ClockKnown::AtOnce,
         }
     }
 }
@@ -98,6 +119,7 @@ pub struct RedisLedger {
     nodes: Arc<Nodes>,
     options: Arc<Options>,
     keys: Arc<Keys>,
+    clocks: Arc<Clocks>,
     hands: Hands,
 }
 
@@ -116,7 +138,7 @@ impl RedisLedger {
         }
         let patience = Patience { connect: options.connect_timeout, response: options.response_timeout };
         let nodes = Arc::new(Nodes::new(Address::parse(url)?, patience));
-        Ok(Self { nodes, keys: Arc::new(Keys::new(&options.prefix)), options: Arc::new(options), hands: Hands::Roles })
+        Ok(Self { nodes, keys: Arc::new(Keys::new(&options.prefix)), options: Arc::new(options), clocks: Arc::default(), hands: Hands::Roles })
     }
 
     fn shard(&self, key: &Key) -> Shard {
@@ -125,6 +147,11 @@ impl RedisLedger {
 
     fn shards(&self) -> impl Iterator<Item = Shard> {
         (0..self.options.shards).map(Shard)
+    }
+
+    /// The clock that is known without a question.
+    fn clock_by_hand(&self) -> Option<&Clock> {
+        self.options.clock.as_ref().filter(|_| self.options.clock_known == ClockKnown::AtOnce)
     }
 
     /// What scripts take for the time: nothing where the node's own clock judges.
@@ -137,6 +164,26 @@ impl RedisLedger {
 impl Ledger for RedisLedger {
     async fn now(&self) -> Result<Moment, LedgerError> {
         self.node_time().await
+    }
+
+    async fn reading(&self) -> Result<Reading, LedgerError> {
+        self.clock_reading().await
+    }
+
+    async fn node_clocks(&self) -> Result<Vec<NodeClock>, LedgerError> {
+        self.read_node_clocks().await
+    }
+
+    fn halt(&self, distrusted: BTreeSet<Shard>) {
+        self.clocks.halt(distrusted);
+    }
+
+    fn is_halted(&self, shard: Shard) -> bool {
+        self.clocks.is_halted(shard)
+    }
+
+    async fn live_bytes(&self) -> Result<u64, LedgerError> {
+        self.used_bytes().await
     }
 
     async fn create(&self, creates: Vec<Create>) -> Result<Vec<Created>, LedgerError> {

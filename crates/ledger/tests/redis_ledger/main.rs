@@ -8,6 +8,7 @@ mod cluster;
 mod faults;
 mod jobs;
 mod leads;
+mod remove;
 mod sentinel;
 mod servers;
 mod suite;
