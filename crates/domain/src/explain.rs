@@ -113,6 +113,12 @@ impl Told<'_> {
 
     fn handoff(&self) -> String {
         let attempt = self.attempt(self.record.attempts);
+        if self.record.token == Some(crate::Token::ANY) {
+            let until = self.record.lease_until.map_or_else(String::new, |until| format!(" until {}", self.at(until)));
+            return format!(
+                "In doubt: the ledger lost its latest part, and a worker that may have handed it over is missing. Nothing sends it; it waits{until} for that worker's word, then goes to review."
+            );
+        }
         let otherwise = "without one it is in doubt, and no automation sends it again unless the provider is known to recognise its key";
         match self.record.lease_until {
             Some(until) if until > self.now => {

@@ -39,10 +39,20 @@ impl fmt::Debug for JobId {
 #[serde(transparent)]
 pub struct Token(pub Uuid);
 
+impl Token {
+    /// Stands for every token of its generation: the ledger lost its latest part, and nobody can say which handoffs began (DESIGN 8).
+    pub const ANY: Token = Token(Uuid::nil());
+}
+
 /// Names one run of one worker process; drawn at its start, so that a restart is another worker.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]
 #[serde(transparent)]
 pub struct WorkerId(pub Uuid);
+
+impl WorkerId {
+    /// Whoever was lost: it holds what a recovery can't prove until the longest lease is over. No worker has this id.
+    pub const LOST: WorkerId = WorkerId(Uuid::nil());
+}
 
 /// The hash of a tenant, 0..S-1 with S at most 64.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Debug)]

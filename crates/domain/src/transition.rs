@@ -7,6 +7,7 @@
 
 mod attempt;
 mod errand;
+mod recovery;
 mod release;
 mod verdict;
 
@@ -21,6 +22,7 @@ use crate::sealed::RecipientRef;
 use crate::verb::NumberedVerb;
 use crate::{Moment, Record, State, Token, WorkerId};
 
+pub use recovery::{Assertion, BookStory};
 pub use verdict::Verdict;
 
 /// What happens to a record.
@@ -110,6 +112,34 @@ pub enum Event<'a> {
     RecipientSuppressed,
     /// The book (or the review store) holds what this version says.
     Closed,
+    /// Recovery: a worker asserts what it knows of a token, to a ledger that may have lost it.
+    Asserted {
+        /// The token's generation.
+        generation: u32,
+        /// The token.
+        token: Token,
+        /// What the worker knows.
+        assertion: Assertion<'a>,
+    },
+    /// Recovery: whatever may have become of it is lost, and a worker that could have had it too. `Some`: somebody's lease may still run
+    /// until then; it is nobody's to send, and goes to review after that. `None`: to review at once.
+    RolledBack {
+        /// The end of the longest lease.
+        until: Option<Moment>,
+    },
+    /// Recovery: the book saw a later story, and owns the job.
+    BookWins(&'a BookStory),
+    /// Recovery: the book saw a later version, with these times.
+    MovedInBook {
+        /// As the book has it.
+        release_at: Moment,
+        /// As the book has it.
+        deadline_at: Moment,
+    },
+    /// Recovery: a receipt ends the job in this later generation too, which the book staged.
+    SentInGeneration(u32),
+    /// Recovery: its worker dropped the claim, for that began in another incarnation. No attempt used.
+    ClaimDropped,
 }
 
 /// What decides about an outcome.
@@ -246,6 +276,12 @@ pub fn transition(record: &Record, event: &Event<'_>, now: Moment) -> Result<Cha
         Event::Strike { until } => errand::strike(record, *until, now),
         Event::Verb(verb) => errand::verb(record, verb, now),
         Event::Closed => errand::closed(record, now),
+        Event::Asserted { generation, token, assertion } => recovery::asserted(record, *generation, *token, *assertion, now),
+        Event::RolledBack { until } => recovery::rolled_back(record, *until, now),
+        Event::BookWins(story) => recovery::book_wins(record, story, now),
+        Event::MovedInBook { release_at, deadline_at } => recovery::moved_in_book(record, *release_at, *deadline_at, now),
+        Event::SentInGeneration(generation) => recovery::sent_in_generation(record, *generation, now),
+        Event::ClaimDropped => recovery::claim_dropped(record, now),
     }
 }
 

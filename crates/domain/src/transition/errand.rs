@@ -6,7 +6,7 @@ use crate::limits::{POISON_STRIKES_MAX, VERBS_KEPT};
 use crate::outcome::{Outcome, Stage};
 use crate::record::WaitingFor;
 use crate::verb::{NumberedVerb, Verb};
-use crate::{Moment, OutcomeClass, Reason, Record, State};
+use crate::{Moment, OutcomeClass, Reason, Record, State, Token};
 
 /// `claimed` under a lease that is over: as a transient outcome. `handoff`: in doubt by definition, never sent again by automation.
 pub(super) fn lease_over(record: &Record, rules: Rules<'_>, now: Moment) -> Result<Change, Refusal> {
@@ -18,6 +18,7 @@ pub(super) fn lease_over(record: &Record, rules: Rules<'_>, now: Moment) -> Resu
             outcome.cause = Some(Reason::LeaseExpired);
             Ok(not_accepted(record, &outcome, rules, "scheduler", now))
         }
+        State::Handoff if record.token == Some(Token::ANY) => super::recovery::rolled_back(record, None, now),
         State::Handoff => {
             let mut outcome =
                 Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "lease-over", "the worker's lease ended after the intent and before a verdict");
@@ -104,7 +105,7 @@ fn ended_by_operator(record: &Record, state: State) -> Record {
 }
 
 /// A move of a claimed job is a give-back with the new times, same generation.
-fn moved(record: &Record, release_at: Moment, deadline_at: Moment, now: Moment) -> Record {
+pub(super) fn moved(record: &Record, release_at: Moment, deadline_at: Moment, now: Moment) -> Record {
     let mut moved = next(record, State::Scheduled);
     if record.state == State::Claimed {
         moved.attempts = moved.attempts.saturating_sub(1);

@@ -88,7 +88,7 @@ fn refused_late(record: &Record, token: Token, outcome: &Outcome, now: Moment) -
 
 /// The end. Under the same provider key the other tokens of this generation are one delivery with it; after a late acceptance of an
 /// earlier generation's token they stay on record as doubts, for nobody knows whether they made a second one.
-fn sent(record: &Record, token: Token, receipt: &Receipt, now: Moment) -> Change {
+pub(super) fn sent(record: &Record, token: Token, receipt: &Receipt, now: Moment) -> Change {
     let mut sent = next(record, State::Sent);
     sent.reason = Some(Reason::Accepted);
     sent.receipt = Some(receipt.clone());

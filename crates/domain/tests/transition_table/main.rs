@@ -11,5 +11,6 @@ mod check;
 mod errand;
 #[path = "../records/mod.rs"]
 mod records;
+mod recovery;
 mod verdict;
 mod waiting;
