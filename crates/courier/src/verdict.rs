@@ -2,7 +2,7 @@
 
 use curfew_book::{Book, Evidence, EvidenceSource, EvidenceTaken, Fate};
 use curfew_domain::transition::{Event, Refusal, Verdict, transition};
-use curfew_domain::{Key, Moment, Record, Token};
+use curfew_domain::{Key, Moment, Record, State, Token};
 use curfew_ledger::{Ledger, Swap, Swapped};
 
 use crate::{CourierError, Rulebook};
@@ -33,6 +33,8 @@ pub struct Report<'a> {
     pub verdict: Verdict<'a>,
     /// Who says so.
     pub by: By,
+    /// The version that its owner wrote last, if the owner reports: it is tried first, without a read.
+    pub own: Option<&'a Record>,
 }
 
 /// Who brings a verdict.
@@ -68,9 +70,14 @@ const TRIES_MAX: u32 = 32;
 /// # Errors
 /// `CourierError`: nothing is known; report again.
 pub async fn report(ledger: &dyn Ledger, book: &dyn Book, rulebook: &Rulebook, report: Report<'_>, jitter: f64) -> Result<Reported, CourierError> {
+    // Of a version without that handoff nothing can be concluded: the intent may have been written all the same.
+    let mut own = report.own.filter(|own| own.state == State::Handoff && own.token == Some(report.token)).cloned();
     for _ in 0..TRIES_MAX {
         let now = ledger.now().await?;
-        let found = ledger.records(std::slice::from_ref(report.key)).await?.pop().flatten();
+        let found = match own.take() {
+            Some(own) => Some(own),
+            None => ledger.records(std::slice::from_ref(report.key)).await?.pop().flatten(),
+        };
         let Some(record) = found.filter(|r| r.generation >= report.generation) else { return to_the_book(book, report, now).await };
         let rules = rulebook.rules(&record, jitter);
         match transition(&record, &Event::Verdict { token: report.token, verdict: report.verdict, rules }, now) {

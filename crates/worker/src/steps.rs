@@ -250,7 +250,7 @@ async fn handed(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &Leased, token: 
     worker.ports.pauses.at(Point::AfterVerdict, &record.key).await;
     let outcome = outcome_of(known);
     let consequence = judged(worker, lane, record, &outcome);
-    let reported = insist(worker, &record.key, record.generation, token, known).await;
+    let reported = insist(worker, record, token, known).await;
     worker.ports.pauses.at(Point::AfterReport, &record.key).await;
     watch::carry_out(worker, lane, consequence, &outcome).await;
     match reported {
@@ -423,7 +423,7 @@ pub(crate) async fn panicked(worker: &Arc<Worker>, delivery: &Delivery, progress
     match progress.get() {
         Seen::Handoff(record, token, stage) => {
             let known = worker.verdicts.of(token).unwrap_or_else(|| by_stage(&stage));
-            match insist(worker, &record.key, record.generation, token, &known).await {
+            match insist(worker, &record, token, &known).await {
                 Some(Reported::Written(after)) if after.state == State::DeadLetter => Answer::Reject,
                 Some(_reported) => Answer::Ack,
                 None => Answer::None,

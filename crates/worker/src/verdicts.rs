@@ -8,7 +8,7 @@ use curfew_courier::{By, CourierError, Report, Reported, report};
 use curfew_domain::limits::VERDICT_MEMORY;
 use curfew_domain::outcome::{Outcome, Receipt};
 use curfew_domain::transition::Verdict;
-use curfew_domain::{Key, Token};
+use curfew_domain::{Key, Record, Token};
 
 use crate::ports::Ports;
 use crate::run::Worker;
@@ -95,7 +95,8 @@ impl Verdicts {
         let all: Vec<_> = self.lock().iter().filter(|(_, kept)| which(kept)).map(|(token, kept)| (*token, kept.clone())).collect();
         let mut failed = Ok(());
         for (token, kept) in &all {
-            let said = Report { key: &kept.key, generation: kept.generation, token: *token, verdict: kept.known.as_verdict(), by: By::Worker };
+            let said =
+                Report { key: &kept.key, generation: kept.generation, token: *token, verdict: kept.known.as_verdict(), by: By::Worker, own: None };
             match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await {
                 Ok(Reported::Later) => {}
                 Ok(Reported::Written(_) | Reported::Evidence(_) | Reported::Known) => self.written(*token, ports),
@@ -112,12 +113,13 @@ impl Verdicts {
 }
 
 /// Keeps a verdict and reports it until it is written or known; `Later` after some tries: it goes on beside. `None`: the process is told to stop at once.
-pub(crate) async fn insist(worker: &Worker, key: &Key, generation: u32, token: Token, known: &Known) -> Option<Reported> {
-    let ports = &worker.ports;
+/// `own` is the version of the record that this worker wrote last.
+pub(crate) async fn insist(worker: &Worker, own: &Record, token: Token, known: &Known) -> Option<Reported> {
+    let (ports, key, generation) = (&worker.ports, &own.key, own.generation);
     worker.verdicts.keep(key, generation, token, known);
     let mut later = 0;
     loop {
-        let said = Report { key, generation, token, verdict: known.as_verdict(), by: By::Worker };
+        let said = Report { key, generation, token, verdict: known.as_verdict(), by: By::Worker, own: Some(own) };
         match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await {
             Ok(Reported::Later) if later < LATER_TRIES => later += 1,
             Ok(Reported::Later) => return Some(Reported::Later),

@@ -211,7 +211,7 @@ async fn to_ledger(api: &Api, row: &Row, record: Option<&Record>, open: &[Token]
     let (Some(record), Some(token)) = (record, open.last().copied()) else { return Ok(Taken::Unknown) };
     let (receipt, outcome) = (receipt(event, now), outcome(event));
     let verdict = if event.kind.proves_acceptance() { Verdict::Accepted(&receipt) } else { Verdict::NotAccepted(&outcome) };
-    let told = Report { key: &row.job.key, generation: record.generation, token, verdict, by: By::Provider };
+    let told = Report { key: &row.job.key, generation: record.generation, token, verdict, by: By::Provider, own: None };
     Ok(match report(api.ledger.as_ref(), api.book.as_ref(), &api.rulebook, told, rand::random::<f64>()).await? {
         Reported::Written(_) if record.state == JobState::Handoff => Taken::Applied,
         Reported::Written(_) => resolved(event.kind),

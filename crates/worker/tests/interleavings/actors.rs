@@ -228,10 +228,11 @@ async fn insist(world: &World, s: &Stores, gate: &Gate, handoff: &Record, token:
     };
     let twice = world.dice.one_in(6);
     for _ in 0..40 {
-        let told = Report { key: &handoff.key, generation: handoff.generation, token, verdict, by: curfew_courier::By::Worker };
+        let told = Report { key: &handoff.key, generation: handoff.generation, token, verdict, by: curfew_courier::By::Worker, own: Some(handoff) };
         match report(&*s.ledger, &*s.book, &world.rulebook, told, world.dice.unit()).await {
             Ok(Reported::Written(_) | Reported::Evidence(_) | Reported::Known) if twice => {
-                let told = Report { key: &handoff.key, generation: handoff.generation, token, verdict, by: curfew_courier::By::Worker };
+                let told =
+                    Report { key: &handoff.key, generation: handoff.generation, token, verdict, by: curfew_courier::By::Worker, own: Some(handoff) };
                 let _again = report(&*s.ledger, &*s.book, &world.rulebook, told, world.dice.unit()).await;
                 return Ok(());
             }
