@@ -173,6 +173,7 @@ impl From<LedgerError> for Problem {
             LedgerError::Unavailable { .. } => Self::unavailable(e.to_string()),
             LedgerError::Store(_) => stopped(&e),
             LedgerError::Recovering => Self::not_yet("the shard recovers"),
+            LedgerError::Halted => Self::not_yet("the ledger's clock is distrusted; the shard stands still until clocks agree"),
             LedgerError::OtherServer => Self::not_yet("the ledger was restarted or replaced; the shard waits for its recovery"),
             other => broken(&other),
         }

@@ -173,7 +173,7 @@ impl DeadLetter {
 /// Whether waiting helps.
 fn passes(error: &CourierError) -> bool {
     match error {
-        CourierError::Ledger(LedgerError::Unavailable { .. } | LedgerError::Recovering | LedgerError::OtherServer)
+        CourierError::Ledger(LedgerError::Unavailable { .. } | LedgerError::Recovering | LedgerError::Halted | LedgerError::OtherServer)
         | CourierError::Book(BookError::Unavailable { .. }) => true,
         CourierError::Contended => true,
         _broken => false,

@@ -7,6 +7,7 @@
 //! All of them, where the promise is broken.
 
 mod around;
+mod leads;
 mod lines;
 mod standing;
 mod swaps;
@@ -25,6 +26,7 @@ use uuid::Uuid;
 use crate::{Create, Created, Ledger, Swap, Swapped};
 
 pub use around::*;
+pub use leads::*;
 pub use lines::*;
 pub use standing::*;
 pub use swaps::*;

@@ -13,6 +13,9 @@ pub enum LedgerError {
     /// The shard recovers: claims, intents and timers are refused, reports are taken.
     #[error("the shard recovers")]
     Recovering,
+    /// This process distrusts the clock of the shard's node: the same is refused until clocks agree again.
+    #[error("the clock of the shard's node is distrusted")]
+    Halted,
     /// The server isn't the one that the shard was on, or the errand began in another incarnation: nothing was read or written. Begin the
     /// errand anew; where that is refused too, the shard waits for its recovery.
     #[error("the shard was on another server, or in another incarnation, when this began")]

@@ -15,8 +15,10 @@
 //!
 //! Imports `domain` (and `store`, in `sql`; the Redis client stays in `redis`). Read `domain::record` first, then `port.rs`.
 
+pub mod clock;
 pub mod conformance;
 mod error;
+pub mod lead;
 mod port;
 pub mod redis;
 pub mod sql;

@@ -1,6 +1,6 @@
 //! The port: what roles ask of a ledger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +10,8 @@ use curfew_domain::sealed::{RecipientRef, Sealed};
 use curfew_domain::transition::{Change, Counter, Guard, Index};
 use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 
+use crate::clock::{NodeClock, Reading};
+use crate::lead::{Lead, Standing, Wish};
 use crate::LedgerError;
 
 /// A record as the ledger holds it, with what stands beside it.
@@ -30,7 +32,7 @@ pub struct Create {
     pub change: Change,
     /// The sealed letter.
     pub letter: Sealed,
-    /// The ledger's time before the book was read.
+    /// The ledger's time before the book was read; not later than it.
     pub read_at: Moment,
 }
 
@@ -179,11 +181,47 @@ pub struct Agenda {
 /// What roles ask of a ledger.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// The ledger's clock.
+    /// The ledger's clock: never later than it, and earlier by its error alone (see [`Reading`]), so that what is done by it is never early.
     ///
     /// # Errors
     /// `Unavailable`.
     async fn now(&self) -> Result<Moment, LedgerError>;
+
+    /// What the ledger's clock says, with the error that `now` has here: `now` is the earliest. Costs no round trip while samples are fresh.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn reading(&self) -> Result<Reading, LedgerError> {
+        self.now().await.map(Reading::exact)
+    }
+
+    /// The clock of each node, sampled now, for the witness. None where the ledger's clock is this process's own.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn node_clocks(&self) -> Result<Vec<NodeClock>, LedgerError> {
+        Ok(Vec::new())
+    }
+
+    /// The witness's word, which replaces its last: these shards' clocks are distrusted. There nothing is staged, released, claimed or intended
+    /// by this process, and no timer is acted on; reports of what it holds are taken.
+    fn halt(&self, distrusted: BTreeSet<Shard>) {
+        let _this_processs_own_clock = distrusted;
+    }
+
+    /// Whether a shard is halted: by the witness, or because its clock just jumped.
+    fn is_halted(&self, shard: Shard) -> bool {
+        let _this_processs_own_clock = shard;
+        false
+    }
+
+    /// Bytes of memory that the store takes for what it holds; 0 where that lies on the disk.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn live_bytes(&self) -> Result<u64, LedgerError> {
+        Ok(0)
+    }
 
     /// Creates records; answers each in order. Repeating is free. A dropped future may have created.
     ///
@@ -267,6 +305,15 @@ pub trait Ledger: Send + Sync {
     /// `LedgerError`.
     async fn oldest_due(&self, shard: Shard, now: Moment) -> Result<Option<Moment>, LedgerError>;
 
+    /// How many live records of a shard stop before each of some moments, at least to 5 s: counted, not read. A wrapper for tests may leave it out.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn deadlines(&self, shard: Shard, before: &[Moment]) -> Result<Vec<u64>, LedgerError> {
+        let _uncounted = shard;
+        Ok(vec![0; before.len()])
+    }
+
     /// All records of a shard after a key, for the auditor and for `check --audit`.
     ///
     /// # Errors
@@ -327,14 +374,27 @@ pub trait Ledger: Send + Sync {
     /// `LedgerError`.
     async fn last_beat(&self) -> Result<Option<Beat>, LedgerError>;
 
-    /// Takes or renews the soft lease on a shard for `who`; false while another holds it. It saves work, correctness never rests on it.
-    /// A ledger that only one process may open has no other to ask.
+    /// Takes, renews or gives back the soft lease on a shard for `who`; how it stands then. It saves work, correctness never rests on it.
+    /// An adapter for tests may leave it out: then nobody else is there.
     ///
     /// # Errors
     /// `LedgerError`.
-    async fn lead(&self, shard: Shard, who: WorkerId, lease: Duration) -> Result<bool, LedgerError> {
+    async fn lead(&self, shard: Shard, who: WorkerId, lease: Duration, wish: Wish) -> Result<Lead, LedgerError> {
         let _nobody_else = (shard, who, lease);
-        Ok(true)
+        let standing = match wish {
+            Wish::Lead | Wish::Ask => Standing::Ours,
+            Wish::HandBack | Wish::Leave => Standing::Free,
+        };
+        Ok(Lead { standing, seekers: 1 })
+    }
+
+    /// Of some shards those that nobody leads.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn unled(&self, shards: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
+        let _nobody_else = shards;
+        Ok(Vec::new())
     }
 
     /// Live records by state.

@@ -1,48 +1,192 @@
 //! Which shards a scheduler works at the moment: those whose soft lease it holds. It saves work, correctness never rests on it.
+//!
+//! Of n schedulers that seek the same shards each leads its share, at most the n-th part rounded up: who holds more hands the rest back. Who stops
+//! leaves, and the others look every tick whether something became free, so that a drain costs a tick and not a lease.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_domain::{Shard, WorkerId};
+use curfew_ledger::lead::{Lead, Standing, Wish};
 use curfew_ledger::{Ledger, LedgerError};
+use futures::future::{join_all, try_join_all};
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 /// A soft lease's length (DESIGN 4).
 const LEASE: Duration = Duration::from_secs(5);
-/// How often it is renewed, or another's is asked for.
+/// How often it is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
+/// How long a stop waits for what it hands back; later the leases end by themselves.
+const LEAVE_MAX: Duration = Duration::from_secs(1);
 
 /// The soft leases of one scheduler.
 pub(crate) struct Leads {
     who: WorkerId,
+    /// How often it looks whether a shard became free.
+    glance_every: Duration,
     held: Mutex<Held>,
 }
 
 #[derive(Default)]
 struct Held {
     shards: Vec<Shard>,
-    asked: Option<Instant>,
+    renewed: Option<Instant>,
+    glanced: Option<Instant>,
+    /// The shard that is looked at next.
+    turn: usize,
+    left: bool,
 }
 
 impl Leads {
-    /// None yet. The name is drawn anew at each start, so that a restarted scheduler waits for its former self.
-    pub(crate) fn new() -> Self {
-        Self { who: WorkerId(uuid::Uuid::new_v4()), held: Mutex::default() }
+    /// None yet. The name is drawn anew at each start, so that a restarted scheduler is another one.
+    pub(crate) fn new(tick: Duration) -> Self {
+        Self { who: WorkerId(uuid::Uuid::new_v4()), glance_every: tick, held: Mutex::default() }
     }
 
     /// The shards led now, of `all`. Asked once a second; an error leaves none, for who can't ask the ledger has nothing to do there.
     pub(crate) async fn shards(&self, ledger: &dyn Ledger, all: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
         let mut held = self.held.lock().await;
-        if held.asked.is_some_and(|at| at.elapsed() < RENEW_EVERY) {
-            return Ok(held.shards.clone());
+        if held.left {
+            return Ok(Vec::new());
         }
-        *held = Held::default();
-        let mut shards = Vec::with_capacity(all.len());
-        for shard in all {
-            if ledger.lead(*shard, self.who, LEASE).await? {
-                shards.push(*shard);
-            }
+        let fresh = held.renewed.is_some_and(|at| at.elapsed() < RENEW_EVERY);
+        if !fresh || self.something_is_free(ledger, all, &mut held).await {
+            held.renewed = None;
+            held.shards = match self.round(ledger, all).await {
+                Ok(led) => led,
+                Err(error) => {
+                    held.shards.clear();
+                    return Err(error);
+                }
+            };
+            held.renewed = Some(Instant::now());
         }
-        *held = Held { shards: shards.clone(), asked: Some(Instant::now()) };
-        Ok(shards)
+        Ok(held.shards.clone())
+    }
+
+    /// A clean stop: everything is anybody's at once, and this one is counted no more. What isn't told ends by itself.
+    pub(crate) async fn leave(&self, ledger: &dyn Ledger, all: &[Shard]) {
+        let mut held = self.held.lock().await;
+        *held = Held { left: true, ..Held::default() };
+        let leaving = join_all(all.iter().map(|shard| ledger.lead(*shard, self.who, LEASE, Wish::Leave)));
+        let _those_that_heard = tokio::time::timeout(LEAVE_MAX, leaving).await;
+    }
+
+    /// Asks about all, then takes or hands back what makes the share full.
+    async fn round(&self, ledger: &dyn Ledger, all: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
+        let asked = all.iter().map(|shard| ledger.lead(*shard, self.who, LEASE, Wish::Ask));
+        let stand: Vec<(Shard, Lead)> = all.iter().copied().zip(try_join_all(asked).await?).collect();
+        let wishes = wishes(&stand, self.first(all.len()));
+        let told = wishes.iter().map(|(shard, wish)| ledger.lead(*shard, self.who, LEASE, *wish));
+        let mut led: Vec<Shard> =
+            wishes.iter().zip(try_join_all(told).await?).filter(|(_, lead)| lead.is_ours()).map(|((shard, _), _)| *shard).collect();
+        led.sort_unstable();
+        Ok(led)
+    }
+
+    /// Each looks at the shards from another one on, so that two that start together don't reach for the same.
+    fn first(&self, shards: usize) -> usize {
+        (self.who.0.as_u128() % shards.max(1) as u128) as usize
+    }
+
+    /// One glance a tick, at one shard that it doesn't lead: whoever leaves has let go of several.
+    async fn something_is_free(&self, ledger: &dyn Ledger, all: &[Shard], held: &mut Held) -> bool {
+        if held.glanced.is_some_and(|at| at.elapsed() < self.glance_every) || held.shards.len() >= all.len() {
+            return false;
+        }
+        held.glanced = Some(Instant::now());
+        let others: Vec<Shard> = all.iter().filter(|shard| !held.shards.contains(shard)).copied().collect();
+        held.turn = held.turn.wrapping_add(1);
+        let Some(shard) = others.get(held.turn % others.len().max(1)) else { return false };
+        ledger.lead(*shard, self.who, LEASE, Wish::Ask).await.is_ok_and(|lead| lead.standing == Standing::Free)
+    }
+}
+
+/// What to wish for, from how the shards stand: the share is kept, the rest handed back, or filled from what is free, from place `first` on.
+fn wishes(stand: &[(Shard, Lead)], first: usize) -> Vec<(Shard, Wish)> {
+    let share = share(stand.iter().map(|(_, lead)| lead.seekers));
+    let in_turn = || stand.iter().cycle().skip(first).take(stand.len());
+    let of = |standing: Standing| in_turn().filter(move |(_, lead)| lead.standing == standing).map(|(shard, _)| *shard);
+    let ours = of(Standing::Ours).enumerate().map(|(n, shard)| (shard, if n < share { Wish::Lead } else { Wish::HandBack }));
+    let room = share.saturating_sub(of(Standing::Ours).count());
+    ours.chain(of(Standing::Free).take(room).map(|shard| (shard, Wish::Lead))).collect()
+}
+
+/// A scheduler's part of shards that so many seek, rounded up: of 16 shards and 3 schedulers, 6. Schedulers may be limited to some shards, so
+/// each shard counts by its own seekers.
+fn share(seekers: impl Iterator<Item = u32>) -> usize {
+    let parts: f64 = seekers.map(|n| 1.0 / f64::from(n.max(1))).sum();
+    // Thirds don't add up exactly.
+    (parts - 1e-9).ceil().max(0.0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stand(standings: &[(Standing, u32)]) -> Vec<(Shard, Lead)> {
+        standings.iter().zip(0..).map(|((standing, seekers), n)| (Shard(n), Lead { standing: *standing, seekers: *seekers })).collect()
+    }
+
+    const ALL: [Shard; 5] = [Shard(0), Shard(1), Shard(2), Shard(3), Shard(4)];
+    const TICK: Duration = Duration::from_millis(100);
+
+    async fn ledger(folder: &tempfile::TempDir) -> curfew_ledger::sql::SqlLedger {
+        let store = curfew_store::Sqlite::open(curfew_store::OpenOptions::new(folder.path())).await.expect("a new file opens");
+        curfew_ledger::sql::SqlLedger::open(store, curfew_ledger::sql::Options::default()).await.expect("an empty file is a ledger")
+    }
+
+    async fn led(leads: &Leads, ledger: &dyn Ledger) -> Vec<Shard> {
+        leads.shards(ledger, &ALL).await.expect("the ledger answers")
+    }
+
+    #[tokio::test]
+    async fn two_schedulers_part_the_shards_and_a_drain_costs_a_tick_or_so() {
+        let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+        let ledger = ledger(&folder).await;
+        tokio::time::pause();
+        let (first, second) = (Leads::new(TICK), Leads::new(TICK));
+        assert_eq!(led(&first, &ledger).await, ALL);
+        assert_eq!(led(&second, &ledger).await, [], "all are led");
+        // A second later the first knows that there are two, and hands back what is more than its share.
+        tokio::time::advance(RENEW_EVERY).await;
+        assert_eq!(led(&first, &ledger).await.len(), 3);
+        tokio::time::advance(TICK).await;
+        assert_eq!(led(&second, &ledger).await.len(), 2);
+        let both = [led(&first, &ledger).await, led(&second, &ledger).await].concat();
+        assert!(ALL.iter().all(|shard| both.contains(shard)), "{both:?}");
+
+        first.leave(&ledger, &ALL).await;
+        assert_eq!(led(&first, &ledger).await, [], "who left takes nothing any more");
+        tokio::time::advance(TICK).await;
+        assert_eq!(led(&second, &ledger).await, ALL, "within a tick, not after a lease");
+    }
+
+    #[test]
+    fn a_share_is_the_nth_part_rounded_up() {
+        for (shards, schedulers, expected) in [(16, 1, 16), (16, 2, 8), (16, 3, 6), (16, 16, 1), (16, 20, 1), (1, 3, 1), (0, 1, 0), (64, 3, 22)] {
+            assert_eq!(share(std::iter::repeat_n(schedulers, shards)), expected, "{shards} shards, {schedulers} schedulers");
+        }
+    }
+
+    #[test]
+    fn who_holds_more_than_its_share_hands_the_rest_back_and_takes_nothing() {
+        use Standing::{Free, Ours};
+        let wishes = wishes(&stand(&[(Ours, 2), (Ours, 2), (Ours, 2), (Free, 2)]), 0);
+        assert_eq!(wishes, [(Shard(0), Wish::Lead), (Shard(1), Wish::Lead), (Shard(2), Wish::HandBack)]);
+    }
+
+    #[test]
+    fn who_holds_less_takes_what_is_free_and_no_more_than_its_share() {
+        use Standing::{Anothers, Free, Ours};
+        let wishes = wishes(&stand(&[(Ours, 2), (Free, 2), (Free, 2), (Anothers, 2)]), 2);
+        assert_eq!(wishes, [(Shard(0), Wish::Lead), (Shard(2), Wish::Lead)], "from its own place on");
+    }
+
+    #[test]
+    fn alone_it_takes_all() {
+        let wishes = wishes(&stand(&[(Standing::Free, 1); 16]), 5);
+        assert_eq!(wishes.len(), 16);
+        assert!(wishes.iter().all(|(_, wish)| *wish == Wish::Lead));
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use curfew_courier::CourierError;
 use curfew_domain::Shard;
+use curfew_ledger::LedgerError;
 use curfew_telemetry::metrics;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::credit::{Drain, Room};
 use crate::leads::Leads;
-use crate::stage::Step;
+use crate::stage::{Filling, Step};
 use crate::tick::Leases;
 use crate::{Ports, Settings, heal, housekeeping, release, settle, stage};
 
@@ -57,7 +58,8 @@ pub struct Tally {
 impl Scheduler {
     /// A scheduler that doesn't run yet. `nudge`: somebody accepted a job that is due, stage at once.
     pub fn new(ports: Ports, settings: Settings, nudge: Arc<Notify>) -> Self {
-        Self { ports, settings, nudge, answering: Mutex::new(None), drains: Mutex::new(BTreeMap::new()), leads: Leads::new(), tally: Arc::default() }
+        let leads = Leads::new(settings.tick);
+        Self { ports, settings, nudge, answering: Mutex::new(None), drains: Mutex::new(BTreeMap::new()), leads, tally: Arc::default() }
     }
 
     /// What it did since its start.
@@ -73,14 +75,15 @@ impl Scheduler {
             kept("settle", &stop, || self.settle_loop(&stop).boxed()),
             kept("now and then", &stop, || self.now_and_then(&stop).boxed()),
         );
+        self.leads.leave(&*self.ports.ledger, &self.settings.shards).await;
     }
 
     async fn stage_loop(&self, stop: &CancellationToken) {
         let mut ticks = ticks(self.settings.tick);
-        let mut stuck = 0;
+        let mut filling = Filling::default();
         while next(&mut ticks, &self.nudge, stop).await {
             loop {
-                match self.stage(&mut stuck).await {
+                match self.stage(&mut filling).await {
                     Ok(Step::More) if !stop.is_cancelled() => {}
                     Ok(Step::Full) => {
                         tracing::warn!("the ledger holds max_live_bytes: staging waits");
@@ -97,9 +100,16 @@ impl Scheduler {
         }
     }
 
-    async fn stage(&self, stuck: &mut u32) -> Result<Step, CourierError> {
-        let led = self.leads.shards(&*self.ports.ledger, &self.settings.shards).await?;
-        if led.is_empty() { Ok(Step::Idle) } else { stage::step(&self.ports, &self.settings, &led, stuck).await }
+    async fn stage(&self, filling: &mut Filling) -> Result<Step, CourierError> {
+        let led = self.led().await?;
+        if led.is_empty() { Ok(Step::Idle) } else { stage::step(&self.ports, &self.settings, &led, filling).await }
+    }
+
+    /// The shards that it works now: those that it leads, but for those whose clock is distrusted.
+    async fn led(&self) -> Result<Vec<Shard>, LedgerError> {
+        let mut led = self.leads.shards(&*self.ports.ledger, &self.settings.shards).await?;
+        led.retain(|shard| !self.ports.ledger.is_halted(*shard));
+        Ok(led)
     }
 
     async fn tick_loop(&self, stop: &CancellationToken) {
@@ -128,7 +138,7 @@ impl Scheduler {
         let ahead = now.plus(self.settings.tick / 2);
         let mut more = false;
         let mut broken = Ok(());
-        let led = self.leads.shards(&*self.ports.ledger, &self.settings.shards).await?;
+        let led = self.led().await?;
         for agenda in self.ports.ledger.agenda(&led, ahead).await? {
             if agenda.lines || agenda.watch {
                 // A shard that fails holds up itself alone.
@@ -202,7 +212,7 @@ impl Scheduler {
         let now = self.ports.ledger.now().await?;
         let mut more = false;
         let mut broken = Ok(());
-        let led = self.leads.shards(&*self.ports.ledger, &self.settings.shards).await?;
+        let led = self.led().await?;
         for agenda in self.ports.ledger.agenda(&led, now).await? {
             if agenda.settle {
                 match settle::step(&self.ports, agenda.shard).await {

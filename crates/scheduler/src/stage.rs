@@ -1,39 +1,72 @@
 //! Stage: planned rows whose release is inside the staging window become records.
 
+use std::time::{Duration, Instant};
+
 use curfew_book::Planned;
 use curfew_courier::CourierError;
 use curfew_courier::pause::Point;
 use curfew_domain::Shard;
+use curfew_ledger::{Ledger, LedgerError};
 
 use crate::{Ports, Settings};
 
 /// Rows per round; the book's bulk transactions take 500.
 const ROWS_MAX: u32 = 500;
-/// What a live record weighs with its letter, for `max_live_bytes`, until the ledger can say better.
-const LIVE_BYTES_EACH: u64 = 4 * 1024;
+/// How long a measure of the ledger's memory holds; what is staged meanwhile is added to it.
+const MEASURED_FOR: Duration = Duration::from_secs(2);
+/// What a waiting job weighs in the ledger without its letter, rounded up (measured: 1,754 bytes).
+const RECORD_BYTES: u64 = 2 * 1024;
 
 /// Rows that can't be staged now are read past, up to so many.
 const STUCK_MAX: u32 = 5_000;
 
-/// One round. `stuck`: how many rows the last one left; the plan is read past them, so that they don't stand in front of the others.
-pub(crate) async fn step(ports: &Ports, settings: &Settings, shards: &[Shard], stuck: &mut u32) -> Result<Step, CourierError> {
+/// What one round tells the next.
+#[derive(Debug, Default)]
+pub(crate) struct Filling {
+    /// How many rows the last one left; the plan is read past them, so that they don't stand in front of the others.
+    stuck: u32,
+    measured: Option<(Instant, u64)>,
+    added: u64,
+}
+
+impl Filling {
+    /// Bytes that the ledger holds: what it said a moment ago, and what was staged since.
+    async fn bytes(&mut self, ledger: &dyn Ledger) -> Result<u64, LedgerError> {
+        let held = match self.measured {
+            Some((at, bytes)) if at.elapsed() < MEASURED_FOR => bytes,
+            Some(_) | None => {
+                let bytes = ledger.live_bytes().await?;
+                (self.measured, self.added) = (Some((Instant::now(), bytes)), 0);
+                bytes
+            }
+        };
+        Ok(held.saturating_add(self.added))
+    }
+
+    fn add(&mut self, rows: &[Planned]) {
+        self.added += rows.iter().map(|planned| planned.row.job.letter.as_bytes().len() as u64 + RECORD_BYTES).sum::<u64>();
+    }
+}
+
+/// One round.
+pub(crate) async fn step(ports: &Ports, settings: &Settings, shards: &[Shard], filling: &mut Filling) -> Result<Step, CourierError> {
     let read_at = ports.ledger.now().await?;
-    let limit = ROWS_MAX + (*stuck).min(STUCK_MAX);
+    let limit = ROWS_MAX + filling.stuck.min(STUCK_MAX);
     let rows: Vec<Planned> = ports.book.plan(shards, read_at.plus(settings.staging_window), limit).await?;
     if rows.is_empty() {
-        *stuck = 0;
+        filling.stuck = 0;
         return Ok(Step::Idle);
     }
-    let live: u64 = ports.ledger.live_by_state().await?.values().sum();
-    if live.saturating_mul(LIVE_BYTES_EACH) >= settings.max_live_bytes {
+    if filling.bytes(&*ports.ledger).await? >= settings.max_live_bytes {
         return Ok(Step::Full);
     }
+    filling.add(&rows);
     let count = rows.len();
     for planned in &rows {
         ports.pauses.at(Point::BeforeStaging, &planned.row.job.key).await;
     }
     let staged = curfew_courier::stage(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, rows, read_at).await?;
-    *stuck = u32::try_from(staged.left).unwrap_or(u32::MAX);
+    filling.stuck = u32::try_from(staged.left).unwrap_or(u32::MAX);
     Ok(if count == limit as usize && staged.created > 0 { Step::More } else { Step::Idle })
 }
 

@@ -8,8 +8,8 @@ use curfew_domain::limits::LAST_LOOK_MARGIN;
 use curfew_domain::outcome::{Outcome, Stage};
 use curfew_domain::sealed::Sealed;
 use curfew_domain::transition::{Event, Refusal, transition};
-use curfew_domain::{Key, Moment, OutcomeClass, Record, State, Token};
-use curfew_ledger::{Swap, Swapped};
+use curfew_domain::{Key, Moment, OutcomeClass, Record, Shard, State, Token};
+use curfew_ledger::{Ledger, Swap, Swapped};
 use curfew_telemetry::metrics;
 use curfew_transport::{Bounds, HandOff, HandOffProgress, LastLook, Look, Prepared};
 
@@ -201,6 +201,8 @@ fn refused(record: &Record, refusal: Refusal) {
 /// look sees the lease.
 async fn hand_off(worker: &Worker, leased: &mut Leased, prepared: Box<dyn Prepared>) -> Known {
     let mut look = WorkersLook {
+        ledger: &*worker.ports.ledger,
+        shard: leased.record.shard,
         clock: &worker.clock,
         deadline_at: leased.record.stops_at(),
         good_until: Arc::clone(&leased.good_until),
@@ -218,8 +220,10 @@ async fn hand_off(worker: &Worker, leased: &mut Leased, prepared: Box<dyn Prepar
     }
 }
 
-/// The last look: deadline not reached by the ledger's time, lease good for 5 s more by our own clock.
+/// The last look: deadline not reached by the ledger's time, that clock not distrusted, lease good for 5 s more by our own clock.
 struct WorkersLook<'a> {
+    ledger: &'a dyn Ledger,
+    shard: Shard,
     clock: &'a LedgerClock,
     deadline_at: Moment,
     good_until: Arc<GoodUntil>,
@@ -233,6 +237,6 @@ impl LastLook for WorkersLook<'_> {
         self.pauses.at(Point::LastLook, &self.key).await;
         let in_time = self.clock.now() < self.deadline_at;
         let leased = Instant::now() + LAST_LOOK_MARGIN <= self.good_until.get();
-        if in_time && leased { Look::Go } else { Look::Stop }
+        if in_time && leased && !self.ledger.is_halted(self.shard) { Look::Go } else { Look::Stop }
     }
 }

@@ -1,25 +1,32 @@
 //! The ledger's clock as seen from here: sampled, then carried on by our own monotonic clock.
 //!
 //! A last look asks this clock, so that it needs no round trip. A frozen process wakes with the right time: monotonic time goes on meanwhile.
+//! It has two ends: who must not be late asks for `now`, the latest that the ledger's clock can say; who must not be early for `surely`.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 use curfew_domain::Moment;
+use curfew_ledger::clock::Reading;
 use curfew_ledger::{Ledger, LedgerError};
 
-/// A sample: the ledger's moment, and when it was taken here.
+/// Parts of a million by which our clock and the ledger's may drift apart between two samples. A sample can be as old as a lease: without the
+/// ledger none is renewed, and no last look passes. That makes less than a second in the longest.
+const DRIFT_PPM: u32 = 1_000;
+
+/// The ledger's clock, carried on.
 #[derive(Debug)]
 pub struct LedgerClock {
     sample: Mutex<Sample>,
 }
 
-/// The ledger's moment, and when it was asked for by both of our clocks.
+/// What the ledger's clock said, and when it was asked for by both of our clocks.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    moment: Moment,
-    at: Instant,
-    system: SystemTime,
+    reading: Reading,
+    asked: Instant,
+    asked_by_the_system: SystemTime,
+    answered: Instant,
 }
 
 impl LedgerClock {
@@ -41,39 +48,64 @@ impl LedgerClock {
         Ok(())
     }
 
-    /// The ledger's now, by the last sample. Monotonic time stands still while a machine sleeps, and the system's clock may step: the one that
-    /// says more has passed rules, so that no deadline is missed between two samples.
+    /// The latest that the ledger's clock says now: no last look says yes too late. What is too early by it, the ledger's own guards refuse.
+    ///
+    /// Monotonic time stands still while a machine sleeps, and the system's clock may step: the one that says more has passed rules, so that no
+    /// deadline is missed between two samples.
     pub fn now(&self) -> Moment {
         let sample = *self.sample.lock().expect("no holder panics");
-        sample.moment.plus(sample.at.elapsed().max(sample.system.elapsed().unwrap_or_default()))
+        let passed = sample.asked.elapsed().max(sample.asked_by_the_system.elapsed().unwrap_or_default());
+        sample.reading.latest.plus(passed + drift(passed))
     }
 
-    /// When the ledger's clock will read `moment`, on our monotonic clock.
+    /// The earliest that the ledger's clock says now: what is due by it is due.
+    pub fn surely(&self) -> Moment {
+        let sample = *self.sample.lock().expect("no holder panics");
+        let passed = sample.answered.elapsed();
+        sample.reading.earliest.plus(passed.saturating_sub(drift(passed)))
+    }
+
+    /// When the ledger's clock will read `moment`, on our monotonic clock; rather earlier than later.
     pub fn instant_of(&self, moment: Moment) -> Instant {
         Instant::now() + moment.since(self.now()).min(Duration::from_secs(86_400 * 365))
     }
 }
 
-/// The moment was read after the question left: counted from there our clock is never behind the ledger's, so no last look says yes too
-/// late. It may be ahead by a round trip; what is too early, the ledger's own guards refuse.
+fn drift(passed: Duration) -> Duration {
+    passed / 1_000_000 * DRIFT_PPM
+}
+
+/// The clock was read between the question and its answer, or is known from samples between them.
 async fn sample(ledger: &dyn Ledger) -> Result<Sample, LedgerError> {
-    let (at, system) = (Instant::now(), SystemTime::now());
-    let moment = ledger.now().await?;
-    Ok(Sample { moment, at, system })
+    let (asked, asked_by_the_system) = (Instant::now(), SystemTime::now());
+    let reading = ledger.reading().await?;
+    Ok(Sample { reading, asked, asked_by_the_system, answered: Instant::now() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn clock(monotonic: Duration, system: Duration) -> LedgerClock {
+        let at = Instant::now().checked_sub(monotonic).expect("this machine has been up for that long");
+        let reading = Reading::exact(Moment::from_millis(0));
+        LedgerClock { sample: Mutex::new(Sample { reading, asked: at, asked_by_the_system: SystemTime::now() - system, answered: at }) }
+    }
+
     #[test]
-    fn time_that_only_the_systems_clock_saw_pass_counts() {
-        let hour = Duration::from_secs(3600);
-        let asleep = Sample { moment: Moment::from_millis(0), at: Instant::now(), system: SystemTime::now() - hour };
-        let clock = LedgerClock { sample: Mutex::new(asleep) };
-        assert!(clock.now() >= Moment::from_millis(0).plus(hour));
-        let stepped_back = Sample { moment: Moment::from_millis(0), at: Instant::now() - hour, system: SystemTime::now() + hour };
-        let clock = LedgerClock { sample: Mutex::new(stepped_back) };
-        assert!(clock.now() >= Moment::from_millis(0).plus(hour));
+    fn time_that_only_the_systems_clock_saw_pass_counts_where_nothing_may_be_late() {
+        let asleep = clock(Duration::ZERO, HOUR);
+        assert!(asleep.now() >= Moment::from_millis(0).plus(HOUR));
+        assert!(asleep.surely() < Moment::from_millis(0).plus(Duration::from_secs(60)), "nothing is due by it");
+    }
+
+    #[test]
+    fn what_clocks_may_have_drifted_apart_lies_between_its_ends() {
+        let tenth = clock(Duration::from_secs(100), Duration::ZERO);
+        let away = |moment: Moment| moment.as_millis() - 100_000;
+        assert!((99..1_000).contains(&away(tenth.now())), "{}", tenth.now());
+        assert!((-100..900).contains(&away(tenth.surely())), "{}", tenth.surely());
     }
 }

@@ -67,7 +67,7 @@ pub(crate) async fn handle(worker: &Arc<Worker>, delivery: &Delivery, progress: 
         match claim_and_run(worker, &wake, progress).await {
             Ok(answer) => return answer,
             // Its timer has it: once the shard works again, whoever finds it overdue publishes anew.
-            Err(LedgerError::Recovering | LedgerError::OtherServer) => return dropped(WakeUpResult::Recovering),
+            Err(LedgerError::Recovering | LedgerError::Halted | LedgerError::OtherServer) => return dropped(WakeUpResult::Recovering),
             // A newer process's record: its timer finds a newer process. One that nobody can read is for the dead-letter consumer.
             Err(LedgerError::Unreadable(FormError::Newer(_))) => return dropped(WakeUpResult::Stale),
             Err(LedgerError::Unreadable(_)) => return Answer::Reject,
@@ -138,7 +138,7 @@ impl Drop for Entered<'_> {
 
 /// A wake-up that is early by less than a second is claimed at its moment.
 async fn wait_until(worker: &Worker, due: Moment) {
-    let left = due.since(worker.clock.now());
+    let left = due.since(worker.clock.surely());
     if !left.is_zero() {
         tokio::time::sleep(left.min(EARLY_WAIT_MAX)).await;
     }

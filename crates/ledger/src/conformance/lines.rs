@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use curfew_domain::transition::Counter;
+use curfew_domain::transition::{Counter, Event};
 use curfew_domain::{Moment, Shard, State};
 
-use super::{Bench, CLAIM, RELEASE, SHARD, create_of, due_record, give_back, key, moved, now, record, recorded_dead_letter};
+use super::{Bench, CLAIM, RELEASE, SHARD, create_of, due_record, give_back, intent, key, moved, now, record, recorded_dead_letter};
 use crate::{Created, Ledger};
 
 async fn create_many(ledger: &dyn Ledger, jobs: &[(&str, Moment)]) {
@@ -152,4 +152,24 @@ pub async fn a_walk_meets_every_record_once(bench: &dyn Bench) {
     }
     let name = |name: &str, live| (name.to_owned(), live, live);
     assert_eq!(met, [name("acme/0", false), name("acme/1", true), name("acme/3", true), name("other/2", true)]);
+}
+
+/// Every live record counts by the moment at which it stops, at least to 5 s, wherever its timer stands.
+pub async fn deadlines_are_counted_whatever_the_state(bench: &dyn Bench) {
+    let ledger = bench.ledger();
+    // Deadlines are an hour after the release: all fall into the same five seconds.
+    let scheduled = due_record(&*ledger, "acme/a").await;
+    let queued = moved(&*ledger, &due_record(&*ledger, "acme/b").await, &RELEASE).await;
+    let claimed = moved(&*ledger, &due_record(&*ledger, "acme/c").await, &CLAIM).await;
+    let in_handoff = moved(&*ledger, &moved(&*ledger, &due_record(&*ledger, "acme/d").await, &CLAIM).await, &intent()).await;
+    let seconds = |seconds| Duration::from_secs(seconds);
+    let deadline = scheduled.deadline_at;
+    let around = [deadline.minus(seconds(10)), deadline.plus(seconds(10)), deadline.plus(seconds(600))];
+    assert_eq!(ledger.deadlines(scheduled.shard, &around).await.expect("the ledger answers"), [0, 4, 4]);
+    bench.advance(seconds(3600)).await;
+    for record in [&scheduled, &queued, &claimed] {
+        moved(&*ledger, record, &Event::DeadlineReached).await;
+    }
+    assert_eq!(ledger.deadlines(in_handoff.shard, &around).await.expect("the ledger answers"), [0, 1, 1], "what ended is not at risk");
+    assert_eq!(ledger.deadlines(Shard(2), &around).await.expect("the ledger answers"), [0, 0, 0], "each shard is counted by itself");
 }

@@ -1,4 +1,4 @@
-//! What stands around the records: the clock, holds, rates, suppressions, the heartbeat.
+//! What stands around the records: holds, rates, suppressions, the heartbeat.
 //!
 //! Holds and rates don't look at who asks: who copies them writes them again each tick, and no promise rests on them. Suppressions and heartbeats do.
 
@@ -15,6 +15,7 @@ use super::call::{Call, Failed, number, unknown_answer};
 use super::scripts::Script;
 use super::slot::slot;
 use super::write::text;
+use crate::lead::{Lead, Standing, Wish};
 use crate::{Beat, Hold, Holds, LedgerError, Suppression};
 
 /// Members written by one command.
@@ -23,25 +24,6 @@ const MEMBERS_MAX: usize = 1_000;
 const BESIDE_SECONDS: u64 = 600;
 
 impl RedisLedger {
-    /// The clock of the first shard's node; of another's while that one doesn't answer.
-    pub(super) async fn node_time(&self) -> Result<Moment, LedgerError> {
-        if let Some(clock) = &self.options.clock {
-            return Ok(clock());
-        }
-        let mut last = LedgerError::Unavailable { operation: "time" };
-        for shard in self.shards().step_by((usize::from(self.options.shards) / 3).max(1)) {
-            let asked = async {
-                let conn = self.connection(shard).await?;
-                conn.query::<(i64, i64)>(&redis::cmd("TIME")).await.map_err(|error| conn.failed(&error, "time"))
-            };
-            match asked.await {
-                Ok((seconds, micros)) => return Ok(Moment::from_millis(seconds * 1000 + micros / 1000)),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-
     pub(super) async fn write_hold(&self, hold: Hold, by: Option<(WaitingFor, Option<Moment>)>) -> Result<(), LedgerError> {
         let mut cmd = match by {
             Some(_) => redis::cmd("HSET"),
@@ -62,7 +44,7 @@ impl RedisLedger {
             let (hold, by) = read_hold(&name, &value).ok_or_else(|| LedgerError::Store("a hold that this process doesn't know".to_owned()))?;
             holds.insert(hold, by);
         }
-        // What is over by itself holds nobody. Asked before every claim: the time costs another answer only where it matters.
+        // What is over by itself holds nobody.
         if holds.values().any(|(_, until)| until.is_some()) {
             let now = self.node_time().await?;
             holds.retain(|_, (_, until)| until.is_none_or(|until| until > now));
@@ -75,7 +57,7 @@ impl RedisLedger {
         if per_second.is_nan() || per_second <= 0.0 {
             return Ok((0, self.node_time().await?.plus(Duration::from_secs(1))));
         }
-        let key = self.keys.permits(name);
+        let key = [self.keys.permits(name)];
         let args = [text(per_second), text(n), self.clock_override().into_bytes()];
         let (word, parts) = self.call_without_identity(Script::Permits, &key, &args).await?;
         let [given, now, wait] = <[Value; 3]>::try_from(parts).map_err(|_misfit| unknown_answer(Script::Permits))?;
@@ -87,22 +69,42 @@ impl RedisLedger {
         Ok((given, if given > 0 || n == 0 { now } else { now.plus(wait) }))
     }
 
-    /// Takes or renews the soft lease on a shard, by its node's clock.
-    pub(super) async fn take_lead(&self, shard: Shard, who: WorkerId, lease: Duration) -> Result<bool, LedgerError> {
-        let args = [text(who.0.simple()), text(lease.as_millis().max(1))];
-        let (word, _nothing) = self.call_without_identity(Script::Lead, &self.keys.lead(shard), &args).await?;
-        match word.as_str() {
-            "led" => Ok(true),
-            "another" => Ok(false),
-            _unknown => Err(unknown_answer(Script::Lead)),
-        }
+    /// A wish about the soft lease on a shard, by its node's clock.
+    pub(super) async fn wish_to_lead(&self, shard: Shard, who: WorkerId, lease: Duration, wish: Wish) -> Result<Lead, LedgerError> {
+        let wish = match wish {
+            Wish::Lead => "lead",
+            Wish::Ask => "ask",
+            Wish::HandBack => "hand_back",
+            Wish::Leave => "leave",
+        };
+        let args = [text(who.0.simple()), text(lease.as_millis().max(1)), text(wish)];
+        let keys = [self.keys.lead(shard), self.keys.seekers(shard)];
+        let (word, parts) = self.call_without_identity(Script::Lead, &keys, &args).await?;
+        let [seekers] = <[Value; 1]>::try_from(parts).map_err(|_misfit| unknown_answer(Script::Lead))?;
+        let standing = match word.as_str() {
+            "ours" => Standing::Ours,
+            "free" => Standing::Free,
+            "anothers" => Standing::Anothers,
+            _unknown => return Err(unknown_answer(Script::Lead)),
+        };
+        Ok(Lead { standing, seekers: number(seekers, Script::Lead)? })
+    }
+
+    /// Of some shards those that nobody leads.
+    pub(super) async fn read_unled(&self, shards: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
+        let asked = shards.iter().map(|shard| async move {
+            let key = self.keys.lead(*shard);
+            self.plain::<bool>(&key, redis::cmd("EXISTS").arg(&key), "who leads").await
+        });
+        let led = futures::future::try_join_all(asked).await?;
+        Ok(shards.iter().zip(led).filter(|(_, led)| !led).map(|(shard, _)| *shard).collect())
     }
 
     /// Calls a script on whose answer no promise rests: it doesn't ask who calls. Each of them may be called twice, but a NOSCRIPT alone repeats it.
-    async fn call_without_identity(&self, script: Script, key: &str, args: &[Vec<u8>]) -> Result<(String, Vec<Value>), LedgerError> {
-        let conn = self.nodes.connection(slot(key), 0).await?;
+    async fn call_without_identity(&self, script: Script, keys: &[String], args: &[Vec<u8>]) -> Result<(String, Vec<Value>), LedgerError> {
+        let conn = self.nodes.connection(slot(&keys[0]), 0).await?;
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(script.hash()).arg(1).arg(key).arg(args);
+        cmd.arg(script.hash()).arg(keys.len()).arg(keys).arg(args);
         let mut told = self.told(&conn, conn.query(&cmd).await, script);
         if matches!(told, Err(Failed::NoScript)) {
             conn.load_scripts().await?;
@@ -166,7 +168,7 @@ impl RedisLedger {
         });
         for answer in self.call_all(calls.collect()).await {
             match answer {
-                Ok(_) | Err(LedgerError::Recovering | LedgerError::OtherServer) => {}
+                Ok(_) | Err(LedgerError::Recovering | LedgerError::Halted | LedgerError::OtherServer) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -105,6 +105,7 @@ impl RedisLedger {
             cmd.arg(key);
         }
         let hands = match self.hands {
+            Hands::Roles if self.clocks.is_halted(call.shard) => "halted",
             Hands::Roles => "",
             Hands::Recovery => "recovery",
         };
@@ -125,6 +126,7 @@ impl RedisLedger {
                 conn.forget_incarnation(call.shard, first_seen);
                 Err(Failed::Told(LedgerError::OtherServer))
             }
+            "recovering" if hands == "halted" => Err(Failed::Told(LedgerError::Halted)),
             "recovering" => Err(Failed::Told(LedgerError::Recovering)),
             _the_scripts_own => {
                 let incarnation = named.parse().map_err(|_misfit| Failed::Told(unknown_answer(call.script)))?;

@@ -111,6 +111,11 @@ impl Keys {
         self.of(shard, "lead")
     }
 
+    /// Which schedulers would.
+    pub(super) fn seekers(&self, shard: Shard) -> String {
+        self.of(shard, "seekers")
+    }
+
     /// Pauses, cool-downs, open circuits of the whole fleet, in a slot of their own.
     pub(super) fn holds(&self) -> String {
         format!("{}:{{holds}}:all", self.prefix)
@@ -153,7 +158,7 @@ mod tests {
         assert_eq!(keys.job(shard, &key), "curfew:{07}:job:acme/renewal/_x_/2026-12-01");
         let mut all = keys.place(shard, &key).to_vec();
         all.extend([keys.meta(shard), keys.job(shard, &key), keys.all(shard), keys.suppressed(shard), keys.suppressed_beside(shard, "w")]);
-        all.extend([keys.beat(shard), keys.suppressed_digest(shard), keys.lead(shard)]);
+        all.extend([keys.beat(shard), keys.suppressed_digest(shard), keys.lead(shard), keys.seekers(shard)]);
         assert!(all.iter().all(|name| slot(name) == slot("07")), "{all:?}");
         assert_eq!(slot(&keys.permits("smtp")), slot("permits:smtp"));
         assert_eq!(slot(&keys.permits("a}b")), slot("permits:a_b"));

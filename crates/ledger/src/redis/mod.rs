@@ -39,6 +39,7 @@ use curfew_domain::transition::{Counter, Index};
 use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 
 use crate::clock::{NodeClock, Reading};
+use crate::lead::{Lead, Wish};
 use crate::{Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry};
 use address::Address;
 use clock::Clocks;
@@ -239,6 +240,10 @@ impl Ledger for RedisLedger {
         self.read_oldest_due(shard, now).await
     }
 
+    async fn deadlines(&self, shard: Shard, before: &[Moment]) -> Result<Vec<u64>, LedgerError> {
+        self.count_deadlines(shard, before).await
+    }
+
     async fn walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Record, Option<TimerEntry>, Option<Moment>)>, LedgerError> {
         self.read_walk(shard, after, limit).await
     }
@@ -279,8 +284,12 @@ impl Ledger for RedisLedger {
         self.read_last_beat().await
     }
 
-    async fn lead(&self, shard: Shard, who: WorkerId, lease: Duration) -> Result<bool, LedgerError> {
-        self.take_lead(shard, who, lease).await
+    async fn lead(&self, shard: Shard, who: WorkerId, lease: Duration, wish: Wish) -> Result<Lead, LedgerError> {
+        self.wish_to_lead(shard, who, lease, wish).await
+    }
+
+    async fn unled(&self, shards: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
+        self.read_unled(shards).await
     }
 
     async fn live_by_state(&self) -> Result<BTreeMap<State, u64>, LedgerError> {

@@ -42,10 +42,7 @@ impl Nodes {
 
     /// The connection of a lane to the primary of a slot.
     pub(super) async fn connection(&self, slot: u16, lane: usize) -> Result<Arc<Connected>, LedgerError> {
-        let node = match &self.address.at {
-            At::Single(_) | At::Sentinel { .. } => None,
-            At::Cluster(seeds) => Some(self.primary(slot, seeds).await?),
-        };
+        let node = self.node_of(slot).await?;
         match self.lane(node, lane).get().await {
             Ok(lent) => Ok(Arc::clone(&lent)),
             Err(error) => {
@@ -57,6 +54,14 @@ impl Nodes {
                     }
                 })
             }
+        }
+    }
+
+    /// The node that serves a slot; `None` where one server serves all.
+    pub(super) async fn node_of(&self, slot: u16) -> Result<Option<Node>, LedgerError> {
+        match &self.address.at {
+            At::Single(_) | At::Sentinel { .. } => Ok(None),
+            At::Cluster(seeds) => self.primary(slot, seeds).await.map(Some),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Reading: by scripts too, for what is read from a server that isn't the shard's must not be believed. Nothing is read from a replica.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use curfew_domain::form::FormError;
 use curfew_domain::history::{HistoryEntry, fold};
@@ -12,12 +13,16 @@ use redis::Value;
 use super::RedisLedger;
 use super::call::{Call, bytes, number, read, readable, unknown_answer};
 use super::scripts::Script;
-use super::stored::counter_name;
+use super::stored::{counter_name, five_seconds, stop_name};
 use super::write::{CALLS_MAX, text};
 use crate::{Agenda, Entry, LedgerError, LineEntry, TimerEntry};
 
 /// Entries of an index read by one script, which nobody else's runs beside.
 const ENTRIES_MAX: usize = 1_000;
+/// Counters read by one script.
+const NAMES_MAX: usize = 1_000;
+/// How long after its end a live record still counts as one that ends soon.
+const LONG_AGO: Duration = Duration::from_secs(660);
 
 impl RedisLedger {
     pub(super) async fn read_entry(&self, key: &Key) -> Result<Option<Entry>, LedgerError> {
@@ -181,9 +186,29 @@ impl RedisLedger {
         Ok(all)
     }
 
+    /// Counted by five seconds. What should have stopped long ago is left out: it is beyond risk.
+    pub(super) async fn count_deadlines(&self, shard: Shard, before: &[Moment]) -> Result<Vec<u64>, LedgerError> {
+        let (Some(first), Some(last)) = (before.iter().min(), before.iter().max()) else { return Ok(Vec::new()) };
+        let (from, until) = (five_seconds(first.minus(LONG_AGO)), five_seconds(*last));
+        let names = (from..until).take(NAMES_MAX).map(stop_name);
+        let reply = self.call(self.named_counts_call(shard, Moment::from_millis(0), names)).await?;
+        let counted: Vec<u64> = reply
+            .rest
+            .into_iter()
+            .skip(1)
+            .map(|value| Ok(u64::try_from(number::<i64>(value, Script::Counts)?).unwrap_or(0)))
+            .collect::<Result<_, LedgerError>>()?;
+        let up_to = |moment: &Moment| counted.iter().take(usize::try_from(five_seconds(*moment) - from).unwrap_or(0)).sum();
+        Ok(before.iter().map(up_to).collect())
+    }
+
     fn counts_call(&self, shard: Shard, now: Moment, counters: &[Counter]) -> Call {
+        self.named_counts_call(shard, now, counters.iter().map(counter_name))
+    }
+
+    fn named_counts_call(&self, shard: Shard, now: Moment, names: impl Iterator<Item = String>) -> Call {
         let keys = vec![self.keys.counts(shard), self.keys.due(shard)];
-        let args = std::iter::once(text(now.as_millis())).chain(counters.iter().map(|counter| text(counter_name(counter)))).collect();
+        let args = std::iter::once(text(now.as_millis())).chain(names.map(text)).collect();
         Call { script: Script::Counts, shard, incarnation: None, keys, args }
     }
 }

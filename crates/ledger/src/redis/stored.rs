@@ -1,7 +1,7 @@
 //! The stored form of a record, as `lua/prelude.lua` reads it: a fence, a standing, the names of the counters it counts in, the record.
 
 use curfew_domain::transition::{Counter, counters};
-use curfew_domain::{Record, State, form};
+use curfew_domain::{Moment, Record, State, form};
 
 /// Bytes in front of the counters' names.
 const FRONT_BYTES: usize = 15;
@@ -40,9 +40,23 @@ pub(super) fn counter_name(counter: &Counter) -> String {
     }
 }
 
-/// The names by which a record counts, its state's first; what waits to be claimed counts by its next time too, for the oldest of them.
+/// The name by which live records are counted that stop within the same five seconds.
+pub(super) fn stop_name(five_seconds: i64) -> String {
+    format!("e:{five_seconds}")
+}
+
+/// The five seconds in which a moment lies.
+pub(super) fn five_seconds(moment: Moment) -> i64 {
+    moment.as_millis().div_euclid(5_000)
+}
+
+/// The names by which a record counts, its state's first; what waits to be claimed counts by its next time too, for the oldest of them, and
+/// what is live by the moment at which it stops.
 fn counter_names(record: &Record) -> String {
     let mut names: Vec<String> = counters(record).iter().map(counter_name).collect();
+    if !record.closed && !record.state.is_terminal() {
+        names.push(stop_name(five_seconds(record.stops_at())));
+    }
     match record.state {
         State::Scheduled | State::Queued if !record.closed => names.push(format!("d:{}", record.due().as_millis())),
         State::Scheduled | State::Queued | State::Claimed | State::Handoff => {}

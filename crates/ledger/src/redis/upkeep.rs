@@ -73,7 +73,7 @@ impl RedisLedger {
         for answer in self.call_all(calls.collect()).await {
             match answer {
                 Ok(mut reply) => expired += number::<u64>(reply.part()?, Script::Expire)?,
-                Err(LedgerError::Recovering | LedgerError::OtherServer) => {}
+                Err(LedgerError::Recovering | LedgerError::Halted | LedgerError::OtherServer) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -9,6 +9,7 @@
 mod counters;
 mod flush;
 mod hold;
+mod leads;
 mod prepared;
 mod read;
 mod round;
@@ -26,12 +27,14 @@ use async_trait::async_trait;
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::transition::{Counter, Index};
-use curfew_domain::{Key, Moment, Record, Shard, State, form};
+use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId, form};
 use curfew_store::{Atomicity, Durability, Merger, Migration, Queue, Sqlite, StoreError};
 
+use crate::lead::{Lead, Wish};
 use crate::{Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry};
 use counters::Counters;
 use hold::Buckets;
+use leads::Leads;
 use prepared::Operation;
 use round::Answer;
 use suppressions::Suppressions;
@@ -73,6 +76,7 @@ pub struct SqlLedger {
     merger: Merger<Vec<Operation>, (u64, Vec<Answer>)>,
     memory: Arc<Memory>,
     buckets: Mutex<Buckets>,
+    leads: Leads,
 }
 
 /// What the ledger and its code on the writer share.
@@ -115,7 +119,7 @@ impl SqlLedger {
             let memory = Arc::clone(&shared);
             Box::pin(async move { round::run(&memory, conn, items).await })
         });
-        Ok(Self { store, merger, memory, buckets: Mutex::default() })
+        Ok(Self { store, merger, memory, buckets: Mutex::default(), leads: Leads::default() })
     }
 
     /// Takes over from a process that is gone: every lease ends now, every `queued` job is overdue now (DESIGN 7). To be called once, with
@@ -253,6 +257,10 @@ impl Ledger for SqlLedger {
         Ok(self.memory.counters().oldest_due(shard, now))
     }
 
+    async fn deadlines(&self, shard: Shard, before: &[Moment]) -> Result<Vec<u64>, LedgerError> {
+        read::deadlines(&self.store, shard, before).await
+    }
+
     async fn walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Record, Option<TimerEntry>, Option<Moment>)>, LedgerError> {
         read::walk(&self.store, shard, after, limit).await
     }
@@ -295,6 +303,14 @@ impl Ledger for SqlLedger {
 
     async fn last_beat(&self) -> Result<Option<Beat>, LedgerError> {
         hold::last_beat(&self.store).await
+    }
+
+    async fn lead(&self, shard: Shard, who: WorkerId, lease: Duration, wish: Wish) -> Result<Lead, LedgerError> {
+        Ok(self.leads.wish(shard, who, lease, wish))
+    }
+
+    async fn unled(&self, shards: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
+        Ok(self.leads.unled(shards))
     }
 
     async fn live_by_state(&self) -> Result<BTreeMap<State, u64>, LedgerError> {

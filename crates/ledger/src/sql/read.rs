@@ -2,6 +2,7 @@
 
 use curfew_domain::form::{self, FormError};
 use curfew_domain::history::{HistoryEntry, fold};
+use curfew_domain::limits::LEASE_MAX;
 use curfew_domain::sealed::Sealed;
 use curfew_domain::transition::Index;
 use curfew_domain::{Key, Moment, Record, Shard};
@@ -17,6 +18,8 @@ const HISTORIES: &str = include_str!("queries/histories.sql");
 const OVERDUE: &str = include_str!("queries/overdue.sql");
 const AGENDA: &str = include_str!("queries/agenda.sql");
 const LINES: &str = include_str!("queries/lines.sql");
+const DEADLINES: &str = include_str!("queries/deadlines.sql");
+const IN_FLOW: &str = include_str!("queries/in_flow.sql");
 const WALK: &str = include_str!("queries/walk.sql");
 
 pub(super) fn during(operation: &'static str) -> impl Fn(sqlx::Error) -> LedgerError {
@@ -105,6 +108,21 @@ pub(super) async fn lines(
     let entries =
         found.into_iter().filter_map(|(record, at)| Some(readable(&record)?.map(|record| LineEntry { record, line_at: Moment::from_millis(at) })));
     entries.collect()
+}
+
+pub(super) async fn deadlines(store: &Sqlite, shard: Shard, before: &[Moment]) -> Result<Vec<u64>, LedgerError> {
+    let Some(last) = before.iter().max() else { return Ok(Vec::new()) };
+    let query = sqlx::query_scalar(IN_FLOW).bind(i64::from(shard.0)).bind(last.plus(LEASE_MAX).as_millis());
+    let in_flow: Vec<Vec<u8>> = query.fetch_all(store.read()).await.map_err(during("deadlines"))?;
+    let stops: Vec<Moment> =
+        in_flow.iter().filter_map(|record| readable(record)).map(|record| record.map(|record| record.stops_at())).collect::<Result<_, _>>()?;
+    let mut counts = Vec::with_capacity(before.len());
+    for moment in before {
+        let query = sqlx::query_scalar(DEADLINES).bind(i64::from(shard.0)).bind(moment.as_millis());
+        let waiting: i64 = query.fetch_one(store.read()).await.map_err(during("deadlines"))?;
+        counts.push(waiting.unsigned_abs() + stops.iter().filter(|stops| *stops < moment).count() as u64);
+    }
+    Ok(counts)
 }
 
 /// Record, timer, how often it was postponed, place in line.

@@ -149,7 +149,7 @@ async fn a_half_open_connection_is_given_up_after_the_response_timeout() {
     let waiting = due(&ledger, "acme/a").await;
     proxy.set(Passage::HalfOpen);
     assert!(is_unavailable(&ledger.records(std::slice::from_ref(&waiting.key)).await));
-    assert!(is_unavailable(&ledger.now().await), "a connect is bounded too");
+    assert!(is_unavailable(&ledger.live_by_state().await), "a connect is bounded too");
     proxy.set(Passage::Open);
     moved(&ledger, &waiting, &CLAIM).await;
 

@@ -4,6 +4,7 @@
 
 mod barrier;
 mod bench;
+mod clocks;
 mod cluster;
 mod faults;
 mod jobs;

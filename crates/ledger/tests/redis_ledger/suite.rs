@@ -34,6 +34,9 @@ macro_rules! promises {
             a_walk_meets_every_record_once,
             a_hold_stands_until_it_is_lifted_or_over,
             permits_keep_to_their_rate,
+            one_leads_a_shard,
+            what_is_handed_back_is_free_at_once,
+            deadlines_are_counted_whatever_the_state,
             the_last_heartbeat_is_kept,
         );
     };

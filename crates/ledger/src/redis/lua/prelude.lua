@@ -2,7 +2,8 @@
 --
 -- KEYS[1]  curfew:{07}:meta   hash: incarnation, run_id, replication_id, recovering
 -- ARGV[1]  incarnation in which the errand began     ARGV[2]  run id     ARGV[3]  replication id, both as seen on this connection
--- ARGV[4]  "recovery" from recovery's own hands, else ""
+-- ARGV[4]  "recovery" from recovery's own hands; "halted" from a process that distrusts this node's clock: the shard then is to it as one that
+--          recovers; else ""
 -- ARGV[5]  "" for the node's own clock; tests give milliseconds
 --
 -- A stored record: 4 bytes generation, 8 bytes version, both big-endian and compared as bytes (a Lua number ends at 2^53); 1 byte standing:
@@ -13,7 +14,7 @@ local function barrier()
   local meta = redis.pcall('HMGET', KEYS[1], 'incarnation', 'run_id', 'replication_id', 'recovering')
   if meta.err or meta[2] ~= ARGV[2] or meta[3] ~= ARGV[3] then return 'other_server', false end
   if meta[1] ~= ARGV[1] then return 'other_incarnation', false end
-  return nil, meta[4] == '1' and ARGV[4] ~= 'recovery'
+  return nil, meta[4] == '1' and ARGV[4] ~= 'recovery' or ARGV[4] == 'halted'
 end
 
 -- Milliseconds by this node's clock, the same throughout a call.
