@@ -22,6 +22,7 @@ pub mod postgres;
 mod registry;
 pub mod sql;
 mod trail;
+mod unreadable;
 mod view;
 
 pub use error::BookError;

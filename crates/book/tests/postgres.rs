@@ -137,6 +137,19 @@ async fn a_row_of_a_newer_format_is_left_alone_and_named_without_its_content() {
     }
 }
 
+/// One damaged row once kept every job of its batch from being staged, for as long as it stood first.
+#[tokio::test]
+async fn a_row_that_cannot_be_read_holds_up_no_other() {
+    let book = open(&SERVER.schema()).await;
+    for n in 1..=3 {
+        given::accepted(&book, &given::job("acme", n)).await;
+    }
+    tamper(&book, "UPDATE jobs SET facts = '\\xc1' WHERE id = (SELECT id FROM jobs ORDER BY release_at, id LIMIT 1)").await;
+    let until = given::minutes(24 * 60);
+    assert_eq!(book.plan(&given::shards(), until, 2).await.expect("the book answers").len(), 1, "of the first two rows one can be read");
+    assert_eq!(book.plan(&given::shards(), until, 2).await.expect("the book answers").len(), 2, "and then it stands in front no more");
+}
+
 fn keys(planned: &[Planned]) -> HashSet<String> {
     planned.iter().map(|p| p.row.job.key.as_str().to_owned()).collect()
 }

@@ -125,6 +125,19 @@ async fn a_row_of_a_newer_format_is_left_alone_and_named_without_its_content() {
     }
 }
 
+/// One damaged row once kept every job of its batch from being staged, for as long as it stood first.
+#[tokio::test]
+async fn a_row_that_cannot_be_read_holds_up_no_other() {
+    let folder = tempfile::tempdir().expect("a temporary folder is made");
+    let book = open(folder.path()).await;
+    for n in 1..=3 {
+        given::accepted(&book, &given::job("acme", n)).await;
+    }
+    tamper(&book, "UPDATE jobs SET facts = x'c1' WHERE n = (SELECT n FROM jobs ORDER BY release_at, n LIMIT 1)").await;
+    let planned = book.plan(&given::shards(), given::minutes(24 * 60), 2).await.expect("the book answers");
+    assert_eq!(planned.len(), 2, "it stands in front of no others");
+}
+
 /// With 100,000 jobs far ahead a walk over them would cost tens of milliseconds at each tick.
 #[tokio::test]
 async fn planning_marking_and_saving_walk_no_table() {

@@ -37,6 +37,7 @@ pub use rows::{Locked, lock_id, lock_row, save_histories, save_rows};
 pub use settle::tell_stories;
 pub use transact::{unread, write};
 
+use crate::unreadable::Unreadable;
 use crate::{
     Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Evidence, EvidenceTaken, Filter, HoldRow, JobView, OpenVerb, OpenedVerb, Page,
     Planned, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest,
@@ -59,6 +60,7 @@ pub struct PostgresBook {
     me: Uuid,
     /// The ms until which months are known to be made.
     months_until: Arc<AtomicI64>,
+    unreadable: Arc<Unreadable>,
 }
 
 impl PostgresBook {
@@ -68,7 +70,7 @@ impl PostgresBook {
     /// `Store` where a migration is pending, naming it; `Unavailable` where the server doesn't answer.
     pub async fn open(store: Postgres) -> Result<Self, BookError> {
         up_to_date(&store, &MIGRATIONS).await?;
-        Ok(Self { store, me: Uuid::new_v4(), months_until: Arc::default() })
+        Ok(Self { store, me: Uuid::new_v4(), months_until: Arc::default(), unreadable: Arc::default() })
     }
 
     /// The store, for whoever writes in the same transactions.
@@ -105,7 +107,9 @@ impl Book for PostgresBook {
     }
 
     async fn plan(&self, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError> {
-        stage::plan(&self.store, self.me, shards, until, limit).await
+        let left = stage::plan(&self.store, self.me, shards, until, limit).await?;
+        self.unreadable.tell(left.unreadable.len(), left.unreadable.first().map(|(id, error)| (id.as_slice(), error)));
+        Ok(left.planned)
     }
 
     async fn next_release(&self) -> Result<Option<Moment>, BookError> {

@@ -23,12 +23,20 @@ struct Ask {
     limit: u32,
 }
 
-pub(super) async fn plan(store: &Postgres, me: Uuid, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError> {
+/// What a scheduler was given, and what couldn't be.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub planned: Vec<Planned>,
+    /// Ids of rows that can't be read, and why.
+    pub unreadable: Vec<(Vec<u8>, BookError)>,
+}
+
+pub(super) async fn plan(store: &Postgres, me: Uuid, shards: &[Shard], until: Moment, limit: u32) -> Result<Batch, BookError> {
     let ask = Ask { me, shards: shards.iter().map(|s| i16::from(s.0)).collect(), until, limit };
     write(store, Durability::Process, "plan", ask, |conn, ask| Box::pin(planned(conn, ask))).await
 }
 
-async fn planned(conn: &mut PgConnection, ask: &Ask) -> Result<Vec<Planned>, Halt> {
+async fn planned(conn: &mut PgConnection, ask: &Ask) -> Result<Batch, Halt> {
     let failed = StoreError::asking("plan");
     let claim = sqlx::query(include_str!("queries/plan_claim.sql"))
         .bind(ask.until.as_millis())
@@ -38,15 +46,25 @@ async fn planned(conn: &mut PgConnection, ask: &Ask) -> Result<Vec<Planned>, Hal
         .bind(i64::try_from(SOFT_CLAIM.as_millis()).expect("seconds fit"));
     let claimed = claim.fetch_all(&mut *conn).await.map_err(failed)?;
     if claimed.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Batch::default());
     }
     let ids = claimed.iter().map(|row| column::<&[u8]>(row, 0)).collect::<Result<Vec<_>, _>>()?;
-    let found = sqlx::query(select!("whole.sql", "of_ids.sql")).bind(ids).fetch_all(conn).await.map_err(failed)?;
-    let mut planned = found.iter().map(|row| locked(row).map(|l| Planned { row: l.row })).collect::<Result<Vec<_>, _>>()?;
+    let found = sqlx::query(select!("whole.sql", "of_ids.sql")).bind(ids).fetch_all(&mut *conn).await.map_err(failed)?;
+    let mut batch = Batch::default();
+    for row in &found {
+        match locked(row) {
+            Ok(locked) => batch.planned.push(Planned { row: locked.row }),
+            Err(error) => batch.unreadable.push((column::<&[u8]>(row, 0)?.to_vec(), error)),
+        }
+    }
+    if !batch.unreadable.is_empty() {
+        let ids = batch.unreadable.iter().map(|(id, _)| id.as_slice()).collect::<Vec<_>>();
+        sqlx::query(include_str!("queries/put_aside.sql")).bind(ids).execute(conn).await.map_err(failed)?;
+    }
     // A verb may have been opened between the two statements.
-    planned.retain(|p| p.row.open_verb.is_none());
-    planned.sort_by_key(|p| (p.row.job.release_at, p.row.job.id));
-    Ok(planned)
+    batch.planned.retain(|p| p.row.open_verb.is_none());
+    batch.planned.sort_by_key(|p| (p.row.job.release_at, p.row.job.id));
+    Ok(batch)
 }
 
 pub(super) async fn next_release(store: &Postgres) -> Result<Option<Moment>, BookError> {

@@ -17,6 +17,8 @@ mod stage;
 mod transact;
 mod verbs;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use curfew_domain::job::Job;
 use curfew_domain::sealed::RecipientRef;
@@ -28,6 +30,7 @@ pub use rows::{Locked, lock_numbered, lock_row, save_histories, save_rows};
 pub use settle::tell_stories;
 pub use transact::{Halt, book_error, unread, write};
 
+use crate::unreadable::Unreadable;
 use crate::{
     Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Evidence, EvidenceTaken, Filter, HoldRow, JobView, OpenVerb, OpenedVerb, Page,
     Planned, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest,
@@ -44,6 +47,7 @@ pub const MIGRATIONS: [Migration; 3] = [
 #[derive(Clone, Debug)]
 pub struct SqlBook {
     store: Sqlite,
+    unreadable: Arc<Unreadable>,
 }
 
 impl SqlBook {
@@ -53,7 +57,7 @@ impl SqlBook {
     /// `Store` where a migration fails, `Unavailable` where the store doesn't answer.
     pub async fn open(store: Sqlite) -> Result<Self, BookError> {
         store.migrate(&MIGRATIONS).await.map_err(|error| book_error("migrate the book", &error))?;
-        Ok(Self { store })
+        Ok(Self { store, unreadable: Arc::default() })
     }
 
     /// The store, for whoever writes in the same transactions.
@@ -69,7 +73,7 @@ impl Book for SqlBook {
     }
 
     async fn plan(&self, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError> {
-        stage::plan(&self.store, shards, until, limit).await
+        stage::plan(&self.store, &self.unreadable, shards, until, limit).await
     }
 
     async fn next_release(&self) -> Result<Option<Moment>, BookError> {

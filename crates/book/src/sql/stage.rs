@@ -3,16 +3,33 @@
 use curfew_domain::{Key, Moment, Shard};
 use curfew_store::{Durability, Queue, Sqlite, StoreError};
 
-use super::rows::{json_texts, locked, select};
+use super::rows::{column, json_texts, locked, select};
 use super::transact::{unread, write};
+use crate::unreadable::Unreadable;
 use crate::{BookError, Planned};
 
-pub(super) async fn plan(store: &Sqlite, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError> {
+pub(super) async fn plan(store: &Sqlite, unreadable: &Unreadable, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError> {
     let shards: Vec<u8> = shards.iter().map(|s| s.0).collect();
     let shards = serde_json::to_string(&shards).expect("numbers always serialise");
-    let query = sqlx::query(select!("whole.sql", "planned.sql")).bind(until.as_millis()).bind(shards).bind(limit);
-    let found = query.fetch_all(store.read()).await.map_err(unread("plan"))?;
-    found.iter().map(|row| locked(row).map(|l| Planned { row: l.row })).collect()
+    let mut asked = limit;
+    loop {
+        let query = sqlx::query(select!("whole.sql", "planned.sql")).bind(until.as_millis()).bind(shards.as_str()).bind(asked);
+        let found = query.fetch_all(store.read()).await.map_err(unread("plan"))?;
+        let (mut planned, mut left) = (Vec::with_capacity(found.len()), Vec::new());
+        for row in &found {
+            match locked(row) {
+                Ok(locked) => planned.push(Planned { row: locked.row }),
+                Err(error) => left.push((column::<&[u8]>(row, 1)?, error)),
+            }
+        }
+        // The next look reads past them, so that they stand in front of no others.
+        let enough = limit.saturating_add(u32::try_from(left.len()).unwrap_or(u32::MAX));
+        if asked >= enough || found.len() < asked as usize {
+            unreadable.tell(left.len(), left.first().map(|(id, error)| (*id, error)));
+            return Ok(planned);
+        }
+        asked = enough;
+    }
 }
 
 pub(super) async fn next_release(store: &Sqlite) -> Result<Option<Moment>, BookError> {
