@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -25,6 +25,8 @@ pub enum Passage {
     Delayed(Duration),
     /// Nothing arrives, nothing is refused: bytes and FINs are swallowed, as by a path that died half-way.
     HalfOpen,
+    /// What the client says arrives; what the server says is swallowed. So a request is carried out, and nobody hears of it.
+    Unanswered,
     /// Nothing is read, so that both windows close.
     StopReading,
     /// As `Open` for what stands; a new connection gets a RST.
@@ -36,6 +38,7 @@ pub struct TcpProxy {
     addr: SocketAddr,
     passage: watch::Sender<Passage>,
     cuts: watch::Sender<u64>,
+    losses: watch::Sender<u64>,
     swallowed: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
 }
@@ -50,10 +53,11 @@ impl TcpProxy {
         let addr = listener.local_addr()?;
         let (passage, _) = watch::channel(Passage::Open);
         let (cuts, _) = watch::channel(0);
+        let (losses, _) = watch::channel(0);
         let swallowed = Arc::new(AtomicU64::new(0));
-        let ways = Ways { upstream, passage: passage.clone(), cuts: cuts.clone(), swallowed: Arc::clone(&swallowed) };
+        let ways = Ways { upstream, passage: passage.clone(), cuts: cuts.clone(), losses: losses.clone(), swallowed: Arc::clone(&swallowed) };
         let accepting = tokio::spawn(accept(listener, ways));
-        Ok(Self { addr, passage, cuts, swallowed, accepting })
+        Ok(Self { addr, passage, cuts, losses, swallowed, accepting })
     }
 
     /// Where it listens.
@@ -66,7 +70,7 @@ impl TcpProxy {
         self.passage.send_replace(passage);
     }
 
-    /// Bytes swallowed while half open, both ways together.
+    /// Bytes swallowed while half open or unanswered, both ways together.
     pub fn swallowed(&self) -> u64 {
         self.swallowed.load(Ordering::SeqCst)
     }
@@ -74,6 +78,12 @@ impl TcpProxy {
     /// RST to both sides of every connection that stands; new ones are served.
     pub fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// Every connection that stands is half open for good, whatever the passage: what is said on it is swallowed, and nothing is refused, as by a
+    /// firewall that forgot it. New ones are served.
+    pub fn lose(&self) {
+        self.losses.send_modify(|losses| *losses += 1);
     }
 }
 
@@ -88,6 +98,7 @@ struct Ways {
     upstream: SocketAddr,
     passage: watch::Sender<Passage>,
     cuts: watch::Sender<u64>,
+    losses: watch::Sender<u64>,
     swallowed: Arc<AtomicU64>,
 }
 
@@ -99,8 +110,8 @@ async fn accept(listener: TcpListener, ways: Ways) {
             accepted = listener.accept() => match accepted {
                 Ok((client, _)) if *ways.passage.borrow() == Passage::RefuseNew => reset(&client),
                 Ok((client, _)) => {
-                    let (passage, cuts) = (ways.passage.subscribe(), ways.cuts.subscribe());
-                    connections.spawn(serve(client, ways.upstream, passage, cuts, Arc::clone(&ways.swallowed)));
+                    let told = Told { passage: ways.passage.subscribe(), cuts: ways.cuts.subscribe(), losses: ways.losses.subscribe() };
+                    connections.spawn(serve(client, ways.upstream, told, Arc::clone(&ways.swallowed)));
                 }
                 // Out of files: standing connections must end before another try.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -109,13 +120,15 @@ async fn accept(listener: TcpListener, ways: Ways) {
     }
 }
 
-async fn serve(
-    mut client: TcpStream,
-    upstream: SocketAddr,
+/// What a connection hears.
+struct Told {
     passage: watch::Receiver<Passage>,
-    mut cuts: watch::Receiver<u64>,
-    swallowed: Arc<AtomicU64>,
-) {
+    cuts: watch::Receiver<u64>,
+    losses: watch::Receiver<u64>,
+}
+
+async fn serve(mut client: TcpStream, upstream: SocketAddr, told: Told, swallowed: Arc<AtomicU64>) {
+    let Told { passage, mut cuts, mut losses } = told;
     let Ok(mut server) = TcpStream::connect(upstream).await else {
         reset(&client);
         return;
@@ -125,12 +138,25 @@ async fn serve(
     let passed = {
         let (client_in, client_out) = client.split();
         let (server_in, server_out) = server.split();
-        let there = pump(client_in, server_out, passage.clone(), &swallowed);
-        let back = pump(server_in, client_out, passage, &swallowed);
+        let there = pump(client_in, server_out, Way::There, passage.clone(), &swallowed);
+        let back = pump(server_in, client_out, Way::Back, passage, &swallowed);
         let both = async { tokio::try_join!(there, back) };
         tokio::select! {
-            _ = cuts.changed() => false,
-            passed = both => passed.is_ok(),
+            // A passage that opens right after a loss must not let anything of the lost connection through.
+            biased;
+            _ = cuts.changed() => Some(false),
+            _ = losses.changed() => None,
+            passed = both => Some(passed.is_ok()),
+        }
+    };
+    let passed = match passed {
+        Some(passed) => passed,
+        None => {
+            tokio::select! {
+                _ = cuts.changed() => {}
+                () = swallow_all(&mut client, &mut server, &swallowed) => {}
+            }
+            false
         }
     };
     if !passed {
@@ -140,11 +166,43 @@ async fn serve(
     }
 }
 
+/// Until both sides have given up, each for itself.
+async fn swallow_all(client: &mut TcpStream, server: &mut TcpStream, swallowed: &AtomicU64) {
+    let swallow = async |from: &mut TcpStream| {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        while let Ok(length) = from.read(&mut chunk).await
+            && length > 0
+        {
+            swallowed.fetch_add(length as u64, Ordering::SeqCst);
+        }
+    };
+    tokio::join!(swallow(client), swallow(server));
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// From the client to the server.
+    There,
+    Back,
+}
+
+impl Way {
+    /// What a passage means for this way alone.
+    fn of(self, passage: Passage) -> Passage {
+        match (passage, self) {
+            (Passage::Unanswered, Way::There) => Passage::Open,
+            (Passage::Unanswered, Way::Back) => Passage::HalfOpen,
+            (both_ways, _) => both_ways,
+        }
+    }
+}
+
 /// Moves bytes one way until a FIN, which it passes on.
-async fn pump(from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut passage: watch::Receiver<Passage>, swallowed: &AtomicU64) -> io::Result<()> {
+async fn pump(from: ReadHalf<'_>, mut to: WriteHalf<'_>, way: Way, mut passage: watch::Receiver<Passage>, swallowed: &AtomicU64) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
-        let now = *passage.borrow_and_update();
+        let now = way.of(*passage.borrow_and_update());
         if now == Passage::StopReading {
             // An error means the proxy is gone, and this task with it.
             passage.changed().await.map_err(io::Error::other)?;
@@ -170,7 +228,7 @@ async fn pump(from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut passage: watch::Rec
         match now {
             Passage::HalfOpen if length == 0 => {
                 // The FIN is swallowed for good; the connection stands until it is cut or the passage opens.
-                while *passage.borrow_and_update() == Passage::HalfOpen {
+                while way.of(*passage.borrow_and_update()) == Passage::HalfOpen {
                     passage.changed().await.map_err(io::Error::other)?;
                 }
                 return to.shutdown().await;
@@ -180,7 +238,7 @@ async fn pump(from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut passage: watch::Rec
                 continue;
             }
             Passage::Delayed(delay) => tokio::time::sleep(delay).await,
-            Passage::Open | Passage::StopReading | Passage::RefuseNew => {}
+            Passage::Open | Passage::Unanswered | Passage::StopReading | Passage::RefuseNew => {}
         }
         if length == 0 {
             return to.shutdown().await;
@@ -245,6 +303,30 @@ mod tests {
         eventually(Duration::from_secs(10), "four bytes swallowed", || async { (proxy.swallowed() == 4).then_some(()) }).await;
         proxy.set(Passage::Open);
         assert_eq!(say(&mut client, b"two").await, b"two");
+    }
+
+    #[tokio::test]
+    async fn unanswered_it_passes_what_the_client_says_and_swallows_what_comes_back() {
+        let (proxy, mut client) = echo().await;
+        assert_eq!(say(&mut client, b"one").await, b"one");
+        proxy.set(Passage::Unanswered);
+        client.write_all(b"lost").await.unwrap();
+        // The echo is what is swallowed, so the word has arrived.
+        eventually(Duration::from_secs(10), "the echo is swallowed", || async { (proxy.swallowed() == 4).then_some(()) }).await;
+        proxy.set(Passage::Open);
+        assert_eq!(say(&mut client, b"two").await, b"two");
+    }
+
+    #[tokio::test]
+    async fn a_lost_connection_stays_silent_and_a_new_one_is_served() {
+        let (proxy, mut lost) = echo().await;
+        assert_eq!(say(&mut lost, b"one").await, b"one");
+        proxy.lose();
+        lost.write_all(b"lost").await.unwrap();
+        eventually(Duration::from_secs(10), "four bytes swallowed", || async { (proxy.swallowed() == 4).then_some(()) }).await;
+        let mut next = TcpStream::connect(proxy.addr()).await.unwrap();
+        assert_eq!(say(&mut next, b"two").await, b"two");
+        assert_eq!(lost.try_read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 
     #[tokio::test]
