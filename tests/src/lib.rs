@@ -12,6 +12,7 @@
 
 pub mod autopsy;
 pub mod fleet;
+pub mod flow;
 pub mod http;
 pub mod jobs;
 pub mod leaks;
