@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::{Broker, BrokerError, Consumer, Delivery, DeliveryId, Published, QueueState, Rung};
+use crate::{Broker, BrokerError, Consumer, Delivery, DeliveryId, Depths, Published, QueueState, Rung};
 use state::{ConsumerId, Place, State, Taken};
 
 /// A broker in this process. Dropping it ends every consumer.
@@ -124,6 +124,12 @@ impl Broker for InProcess {
         let state = self.core.lock();
         state.check(shard)?;
         Ok(state.queue_state(Place::Ready(shard)))
+    }
+
+    async fn depths(&self) -> Result<Depths, BrokerError> {
+        let state = self.core.lock();
+        // A shard without a queue is refused here, so nothing is unrouted.
+        Ok(Depths { unrouted: 0, dead_letters: state.queue_state(Place::Dead).ready, parked: state.parked().len() as u64 })
     }
 
     fn is_open(&self) -> bool {

@@ -19,4 +19,4 @@ pub mod rabbit;
 pub mod topology;
 
 pub use error::BrokerError;
-pub use port::{Broker, Consumer, Delivery, DeliveryId, Published, QueueState, Rung};
+pub use port::{Broker, Consumer, Delivery, DeliveryId, Depths, Published, QueueState, Rung};

@@ -29,6 +29,17 @@ pub struct QueueState {
     pub consumers: u64,
 }
 
+/// Messages where nobody should have to look for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Depths {
+    /// No queue wanted them: a shard outside the topology, or a deleted ready queue.
+    pub unrouted: u64,
+    /// Waiting for the dead-letter consumer.
+    pub dead_letters: u64,
+    /// What even the dead-letter consumer couldn't handle.
+    pub parked: u64,
+}
+
 /// Names a delivery to its consumer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DeliveryId(pub u64);
@@ -72,6 +83,12 @@ pub trait Broker: Send + Sync {
     /// # Errors
     /// `BrokerError`.
     async fn ready_state(&self, shard: Shard) -> Result<QueueState, BrokerError>;
+
+    /// What lies in the queues that should be empty, or nearly.
+    ///
+    /// # Errors
+    /// `BrokerError`.
+    async fn depths(&self) -> Result<Depths, BrokerError>;
 
     /// Whether publishing is allowed at the moment: reachable and not blocked.
     fn is_open(&self) -> bool;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bench::{PATIENCE, ctl, fleet, next, publish, publish_again, settings, until_ended};
-use curfew_broker::rabbit::{Depths, Found, Management, Rabbit, Settings};
+use curfew_broker::rabbit::{Found, Management, Rabbit, Settings};
 use curfew_broker::topology::{DELIVERY_LIMIT, DeadLettering, Names, QueueType};
-use curfew_broker::{Broker, BrokerError, Published, Rung};
+use curfew_broker::{Broker, BrokerError, Depths, Published, Rung};
 use curfew_domain::Shard;
 use curfew_testkit::eventually;
 

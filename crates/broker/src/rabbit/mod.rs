@@ -1,7 +1,8 @@
 //! The fleet's broker: RabbitMQ over AMQP 0-9-1, on 3.10 and 4.x.
 //!
 //! Two connections at most: what publishes may be blocked, and the server reads nothing from a blocked connection, acks included; so
-//! consumers and questions have one of their own. Each is kept by a supervisor. The publishing one is opened by the first that asks for it.
+//! consumers and questions have one of their own. Each is kept by a supervisor, and opened by the first that asks for it: a worker publishes
+//! nothing and an API neither publishes nor consumes, so they have no connection for it.
 //!
 //! Not promised, beside the port's own: after a cancel and a close an ack may still be lost (see `consumer.rs`).
 //!
@@ -28,7 +29,7 @@ use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::topology::{DeadLettering, QueueType, Topology, routing_key};
-use crate::{Broker, BrokerError, Consumer, Published, QueueState, Rung};
+use crate::{Broker, BrokerError, Consumer, Depths, Published, QueueState, Rung};
 use calls::Failed;
 use consumer::Hand;
 use publisher::{Owner, REQUESTS_MAX, Request};
@@ -45,21 +46,10 @@ const ENDED_LOOK: Duration = Duration::from_millis(20);
 /// A connection to RabbitMQ that keeps itself. Dropping it ends every consumer; `close` ends them in good order.
 pub struct Rabbit {
     shared: Arc<Shared>,
-    consuming: Link<Consuming>,
+    consuming: OnceLock<Link<Consuming>>,
     publishing: OnceLock<Link<Publishing>>,
     rungs: probe::Rungs,
     runtime: tokio::runtime::Handle,
-}
-
-/// Messages where nobody should have to look for them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Depths {
-    /// No queue wanted them: a shard outside the topology, or a deleted ready queue.
-    pub unrouted: u64,
-    /// Waiting for the dead-letter consumer.
-    pub dead_letters: u64,
-    /// What even the dead-letter consumer couldn't handle.
-    pub parked: u64,
 }
 
 /// The consuming connection.
@@ -90,7 +80,7 @@ impl Drop for Publishing {
 }
 
 impl Rabbit {
-    /// Begins to connect, on the current tokio runtime, and goes on until it is dropped.
+    /// One that connects when it is first asked for something, on the current tokio runtime, and stays connected until it is dropped.
     ///
     /// # Errors
     /// `BrokerError::Settings`.
@@ -112,22 +102,15 @@ impl Rabbit {
             lingering: watch::Sender::new(0),
         });
         let runtime = tokio::runtime::Handle::current();
-        let for_sessions = Arc::clone(&shared);
-        let open = move |connection: Arc<Connection>, _blocked| {
-            let caretaker = tokio::spawn(look_after(Arc::clone(&for_sessions), Arc::clone(&connection))).abort_handle();
-            let session = Arc::new(Consuming { connection, control: Mutex::default(), caretaker });
-            async { Ok(Opened { session, ended: std::future::pending().boxed() }) }.boxed()
-        };
-        let consuming = Link::start(Arc::clone(&shared), "consume", &runtime, Box::new(open));
-        Ok(Self { shared, consuming, publishing: OnceLock::new(), rungs: probe::Rungs::default(), runtime })
+        Ok(Self { shared, consuming: OnceLock::new(), publishing: OnceLock::new(), rungs: probe::Rungs::default(), runtime })
     }
 
-    /// Waits until it is connected and the topology is there.
+    /// Waits until both its connections stand and the topology is there.
     ///
     /// # Errors
     /// What stood in the way last; it goes on trying.
     pub async fn ready(&self, limit: Duration) -> Result<(), BrokerError> {
-        let (consuming, publishing) = tokio::join!(self.consuming.session_within(limit), self.publishing().session_within(limit));
+        let (consuming, publishing) = tokio::join!(self.consuming().session_within(limit), self.publishing().session_within(limit));
         consuming.map(|_| ()).and(publishing.map(|_| ()))
     }
 
@@ -141,18 +124,6 @@ impl Rabbit {
         &self.shared.topology
     }
 
-    /// What lies in the queues that should be empty, or nearly.
-    ///
-    /// # Errors
-    /// `BrokerError`.
-    pub async fn depths(&self) -> Result<Depths, BrokerError> {
-        let names = &self.shared.settings.names;
-        let (unrouted, _) = self.counts(&names.unrouted()).await?;
-        let (dead_letters, _) = self.counts(&names.dead_letters()).await?;
-        let (parked, _) = self.counts(&names.parked()).await?;
-        Ok(Depths { unrouted, dead_letters, parked })
-    }
-
     /// Deletes a rehearsal's exchanges and queues with what they hold. Repeating is safe.
     ///
     /// # Errors
@@ -161,11 +132,23 @@ impl Rabbit {
         if self.shared.settings.names.are_the_fleets() {
             return Err(BrokerError::Settings("the fleet's own queues are nothing to remove".to_owned()));
         }
-        let session = self.consuming.session_within(CONNECTION_WAIT).await?;
+        let session = self.consuming().session_within(CONNECTION_WAIT).await?;
         // What looks after the topology would bring it back.
         session.caretaker.abort();
         let _one = self.shared.declaring.lock().await;
         Ok(declare::remove(&session.connection, &self.shared.topology, &self.shared.settings.times).await?)
+    }
+
+    fn consuming(&self) -> &Link<Consuming> {
+        self.consuming.get_or_init(|| {
+            let shared = Arc::clone(&self.shared);
+            let open = move |connection: Arc<Connection>, _blocked| {
+                let caretaker = tokio::spawn(look_after(Arc::clone(&shared), Arc::clone(&connection))).abort_handle();
+                let session = Arc::new(Consuming { connection, control: Mutex::default(), caretaker });
+                async { Ok(Opened { session, ended: std::future::pending().boxed() }) }.boxed()
+            };
+            Link::start(Arc::clone(&self.shared), "consume", &self.runtime, Box::new(open))
+        })
     }
 
     fn publishing(&self) -> &Link<Publishing> {
@@ -197,7 +180,7 @@ impl Rabbit {
     async fn consume_queue(&self, queue: &str, prefetch: u16) -> Result<Box<dyn Consumer>, BrokerError> {
         let until = Instant::now() + CONNECTION_WAIT;
         loop {
-            let session = self.consuming.session_within(until.saturating_duration_since(Instant::now())).await?;
+            let session = self.consuming().session_within(until.saturating_duration_since(Instant::now())).await?;
             match self.hand(&session, queue, prefetch).await {
                 Ok(hand) => return Ok(Box::new(hand)),
                 // The connection has just ended, and its supervisor hasn't heard of it yet: the next one is meant.
@@ -219,7 +202,7 @@ impl Rabbit {
     }
 
     async fn counts(&self, queue: &str) -> Result<(u64, u64), BrokerError> {
-        let session = self.consuming.session_within(CONNECTION_WAIT).await?;
+        let session = self.consuming().session_within(CONNECTION_WAIT).await?;
         match self.ask(&session, queue).await {
             Err(missing) if missing.is_missing() => {
                 self.repair(&session, &missing).await?;
@@ -308,6 +291,14 @@ impl Broker for Rabbit {
         Ok(QueueState { ready, unacked: None, consumers })
     }
 
+    async fn depths(&self) -> Result<Depths, BrokerError> {
+        let names = &self.shared.settings.names;
+        let (unrouted, _) = self.counts(&names.unrouted()).await?;
+        let (dead_letters, _) = self.counts(&names.dead_letters()).await?;
+        let (parked, _) = self.counts(&names.parked()).await?;
+        Ok(Depths { unrouted, dead_letters, parked })
+    }
+
     fn is_open(&self) -> bool {
         let link = self.publishing();
         link.session().is_ok() && link.blocked().is_none()
@@ -319,7 +310,9 @@ impl Broker for Rabbit {
         let settled = lingering.wait_for(|channels| *channels == 0);
         let _bounded = timeout(times.linger + times.call, settled).await.is_ok();
         self.shared.closing.send_replace(true);
-        self.consuming.closed(times.call).await;
+        if let Some(consuming) = self.consuming.get() {
+            consuming.closed(times.call).await;
+        }
         if let Some(publishing) = self.publishing.get() {
             publishing.closed(times.call).await;
         }

@@ -1,8 +1,8 @@
-//! One message through every rung at the start of a connection: is any of them early, or lost?
+//! One message through every rung, at the start of a connection and now and then: is any of them early, or lost?
 //!
 //! A policy with a TTL on `.*` shortens every delay in silence (the smallest of argument and policy rules), one with `expires` or `max-length`
-//! loses messages; AMQP shows neither. What is measured is what counts. Not noticed: a policy that comes later; the workers' count of early
-//! wake-ups shows that one. Its first publish also makes the server tell of an alarm that was there before the connection.
+//! loses messages; AMQP shows neither. What is measured is what counts. A policy that comes later is met by the next round; until then the
+//! workers' count of early wake-ups shows it. A publish also makes the server tell of an alarm, which a connection that is quiet never hears of.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -36,11 +36,15 @@ pub enum Found {
 /// What the newest connection's probes found so far, by rung.
 pub(super) type Rungs = Arc<Mutex<BTreeMap<u8, Found>>>;
 
-/// Probes every rung once; takes a little more than the longest delay. Where it gets no answer (the server is blocked) it tries again later.
+/// Probes every rung, round after round until it is aborted; a round takes a little more than the longest delay. Where it gets no answer (the
+/// server is blocked) the next one comes sooner.
 pub(super) async fn run(shared: Arc<Shared>, connection: Arc<Connection>, rungs: Rungs) {
+    rungs.lock().expect("no holder panics").clear();
     loop {
-        rungs.lock().expect("no holder panics").clear();
-        let Err(failed) = probe(&shared, &connection, &rungs).await else { return };
+        let Err(failed) = probe(&shared, &connection, &rungs).await else {
+            tokio::time::sleep(shared.settings.times.probe_again).await;
+            continue;
+        };
         let why = BrokerError::from(failed);
         tracing::warn!(error_class = "broker", "the rungs can't be probed; early wake-ups would show in the workers' counts: {why}");
         if matches!(why, BrokerError::Topology(_)) {

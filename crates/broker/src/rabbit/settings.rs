@@ -78,6 +78,8 @@ pub struct Times {
     pub linger: Duration,
     /// How often the topology is looked after while nothing complains.
     pub look_after: Duration,
+    /// How long after its last probes a publishing connection probes the rungs again.
+    pub probe_again: Duration,
 }
 
 impl Default for Times {
@@ -91,6 +93,7 @@ impl Default for Times {
             backoff_max: Duration::from_secs(10),
             linger: Duration::from_millis(500),
             look_after: Duration::from_secs(60),
+            probe_again: Duration::from_secs(300),
         }
     }
 }

@@ -77,6 +77,11 @@ async fn look(parts: &Parts) -> Looked {
         metrics::review_open(*reason, open.get(reason.word()).copied().unwrap_or(0));
     }
     metrics::in_doubt_oldest_age(parts.review.oldest_in_doubt().await?.map(|at| now.since(at)).unwrap_or_default());
+    // Last, for it may take its time: a broker that is away is named by the probes; the figures that were seen last stand.
+    if let Ok(depths) = parts.broker.depths().await {
+        metrics::stray_messages("curfew.v1.unrouted", depths.unrouted);
+        metrics::stray_messages("curfew.v1.parked", depths.parked);
+    }
     Ok(())
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use curfew_book::Book;
 use curfew_book::postgres::PostgresBook;
@@ -19,8 +18,6 @@ use curfew_telemetry::metrics::{Durability, Store};
 use super::{Parts, Stores, WireError, artifacts, lanes, other, rulebook, templates};
 use crate::config::{Book as BookUrl, BrokerUrl, Config, LedgerUrl, QueueType};
 
-/// How long a start waits for the broker before it goes on without: everything but wake-ups works meanwhile.
-const BROKER_WAIT: Duration = Duration::from_secs(20);
 /// The constant that tells whether this fleet's ledger was ever begun: an emptied one must not pass for a new one.
 const LEDGER_BEGUN: &str = "ledger_begun";
 
@@ -59,7 +56,8 @@ pub(super) async fn open(config: &Config) -> Result<Parts, WireError> {
     super::constants(&*book, config, &keyring, Path::new("the configuration")).await?;
     let durability = durable_enough(config, &store, &ledger).await?;
     begin(&*book, &ledger).await?;
-    let broker = broker(config, urls.broker).await?;
+    // Connects when a role asks for it, for what that role needs; whether it is there, readiness tells.
+    let broker = Rabbit::start(broker_settings(config, urls.broker)).map_err(other)?;
     let lanes = lanes(config, Path::new("."))?;
     Ok(Parts {
         rulebook: Arc::new(rulebook(config, &lanes)),
@@ -128,14 +126,6 @@ async fn begin(book: &dyn Book, ledger: &RedisLedger) -> Result<(), WireError> {
             Ok(())
         }
     }
-}
-
-async fn broker(config: &Config, url: &str) -> Result<Rabbit, WireError> {
-    let rabbit = Rabbit::start(broker_settings(config, url)).map_err(other)?;
-    if let Err(error) = rabbit.ready(BROKER_WAIT).await {
-        tracing::warn!(error_class = "broker", "the broker isn't there yet: {error}");
-    }
-    Ok(rabbit)
 }
 
 /// What each store survives, and whether that is enough.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use curfew_book::Book;
 use curfew_book::postgres::PostgresBook;
-use curfew_broker::BrokerError;
-use curfew_broker::rabbit::{Management, Rabbit};
+use curfew_broker::rabbit::{Found as Probed, Management, Rabbit};
+use curfew_broker::{Broker, BrokerError};
 use curfew_domain::Shard;
 use curfew_ledger::Ledger;
 use curfew_ledger::redis::RedisLedger;
@@ -20,6 +20,12 @@ use crate::config::{Config, QueueType};
 
 /// How long a broker that answers may take; its topology is looked at on the way.
 const BROKER_WAIT: Duration = Duration::from_secs(8);
+/// The highest rung that a look waits for: 4 s. What shortens a longer one alone is found by the schedulers.
+const SHORT_RUNG_MAX: u8 = 2;
+const SHORTEST: &str = "1, 2 and 4 s";
+/// For those rungs on a busy server.
+const DELAYS_WAIT: Duration = Duration::from_secs(8);
+const DELAYS_LOOK: Duration = Duration::from_millis(50);
 
 /// One thing that was looked at.
 pub struct Found {
@@ -62,9 +68,8 @@ pub(super) async fn survey(config: &Config) -> Survey {
     }
     let was_begun = book(config, &urls, &mut survey).await;
     ledger(config, &urls, was_begun, &mut survey).await;
-    let looked = broker(config, &urls).await;
     survey.durability.insert("broker", Durability::Process.word());
-    survey.add("broker", looked);
+    broker(config, &urls, &mut survey).await;
     survey
 }
 
@@ -142,9 +147,12 @@ async fn ledger(config: &Config, urls: &Urls<'_>, was_begun: bool, survey: &mut 
     }
 }
 
-async fn broker(config: &Config, urls: &Urls<'_>) -> Result<String, String> {
+async fn broker(config: &Config, urls: &Urls<'_>, survey: &mut Survey) {
     let settings = curfew_broker::rabbit::Settings { management: Management::Verify, ..broker_settings(config, urls.broker) };
-    let rabbit = Rabbit::start(settings).map_err(|error| error.to_string())?;
+    let rabbit = match Rabbit::start(settings) {
+        Ok(rabbit) => rabbit,
+        Err(error) => return survey.add("broker", Err(error.to_string())),
+    };
     let topology = rabbit.topology();
     let (exchanges, queues, bindings) = (topology.exchanges.len(), topology.queues.len(), topology.bindings.len());
     let kind = match config.broker.queue_type {
@@ -152,12 +160,48 @@ async fn broker(config: &Config, urls: &Urls<'_>) -> Result<String, String> {
         QueueType::Classic => "classic",
     };
     let wants = format!("{exchanges} exchanges, {queues} {kind} queues, {bindings} bindings");
-    let looked = rabbit.ready(BROKER_WAIT).await;
-    curfew_broker::Broker::close(&rabbit).await;
-    match looked {
-        Ok(()) => Ok(format!("RabbitMQ answers; {wants} are there")),
+    match rabbit.ready(BROKER_WAIT).await {
+        Ok(()) => {
+            survey.add("broker", Ok(format!("RabbitMQ answers; {wants} are there")));
+            survey.add("broker's delays", delays(&rabbit).await);
+        }
         // Nothing declared yet looks like this too, and each process declares at its start.
-        Err(BrokerError::Topology(why)) => Ok(format!("RabbitMQ answers; of {wants} not all are there, the first process declares them ({why})")),
-        Err(error) => Err(error.to_string()),
+        Err(BrokerError::Topology(why)) => {
+            survey.add("broker", Ok(format!("RabbitMQ answers; of {wants} not all are there, the first process declares them ({why})")));
+        }
+        Err(error) => survey.add("broker", Err(error.to_string())),
     }
+    rabbit.close().await;
+}
+
+/// AMQP shows no policy, so the delays are measured: one that shortens a TTL makes every longer rung early.
+async fn delays(rabbit: &Rabbit) -> Result<String, String> {
+    let until = Instant::now() + DELAYS_WAIT;
+    let short = || rabbit.rungs().into_iter().filter(|(n, _)| *n <= SHORT_RUNG_MAX).count();
+    while short() <= usize::from(SHORT_RUNG_MAX) && Instant::now() < until {
+        tokio::time::sleep(DELAYS_LOOK).await;
+    }
+    let found = rabbit.rungs();
+    let early: Vec<String> = found
+        .iter()
+        .filter_map(|(n, probed)| match probed {
+            Probed::Early(took) => Some(format!("rung {n} after {} ms instead of {} s", took.as_millis(), 1_u32 << n)),
+            Probed::InTime(_) | Probed::Lost => None,
+        })
+        .collect();
+    if !early.is_empty() {
+        let why = "a policy shortens their TTL: `rabbitmqctl list_queues name effective_policy_definition` shows which";
+        return Err(format!("{} arrive early ({}); {why}", early.len(), early.join(", ")));
+    }
+    let missing: Vec<String> = (0..=SHORT_RUNG_MAX).filter(|n| !matches!(found.get(n), Some(Probed::InTime(_)))).map(|n| n.to_string()).collect();
+    if missing.len() > usize::from(SHORT_RUNG_MAX) {
+        return match rabbit.is_open() {
+            true => Ok("not measured: a probe needs a queue of its own, which this user may not have".to_owned()),
+            false => Err("it takes nothing at the moment (blocked by an alarm)".to_owned()),
+        };
+    }
+    if !missing.is_empty() {
+        return Err(format!("rung {} delivers nothing: see its queue and the policies on it", missing.join(", ")));
+    }
+    Ok(format!("{SHORTEST} arrive at their moment; a scheduler measures the longer ones too"))
 }
