@@ -12,13 +12,24 @@ use curfew_ledger::{Swap, Swapped, TimerEntry};
 use curfew_telemetry::metrics::{self, Phase};
 
 use crate::release::publish_then_swap;
-use crate::tick::{Leases, Overdue, Ready, View, overdue};
+use crate::tick::{self, Leases, Overdue, Ready, View, overdue};
 use crate::{Ports, Settings};
 
 /// Timers per look.
 const TIMERS_MAX: usize = 256;
 /// Looks per round, into silence.
 const LOOKS_MAX: usize = 64;
+
+/// How far a round may go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowed {
+    /// Repetitions elsewhere than into silence.
+    pub budget: usize,
+    /// How much may stand in a ready queue.
+    pub depth: usize,
+    /// When the latest wake-up arrived of those that the queue is known to have served.
+    pub served: Option<Moment>,
+}
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -31,7 +42,7 @@ pub(crate) struct Healed {
     pub more: bool,
 }
 
-/// Acts on what is overdue in one shard. `budget`: repetitions allowed elsewhere than into silence; `depth`: how much may stand in a ready queue.
+/// Acts on what is overdue in one shard.
 ///
 /// Silence is judged once a round: our own repetitions must not pass for a backlog, behind which the rest would wait for their claim grace.
 pub(crate) async fn step(
@@ -39,8 +50,7 @@ pub(crate) async fn step(
     settings: &Settings,
     shard: Shard,
     leases: Leases,
-    budget: usize,
-    depth: usize,
+    Allowed { budget, depth, served }: Allowed,
 ) -> Result<Healed, CourierError> {
     let now = ports.ledger.now().await?;
     let mut healed = Healed::default();
@@ -50,7 +60,7 @@ pub(crate) async fn step(
         healed.more = timers.len() == TIMERS_MAX;
         let ready = match asked {
             Some(ready) => ready,
-            None => ready(ports, shard, &timers).await,
+            None => ready(ports, shard, &timers, served, settings.claim_grace, now).await,
         };
         let view = View { now, leases, ready, claim_grace: settings.claim_grace };
         let allowed = if ready == Ready::Silent { depth.saturating_sub(healed.republished) } else { budget };
@@ -106,7 +116,7 @@ fn sort(ports: &Ports, timers: Vec<TimerEntry>, view: View, allowed: usize) -> S
 }
 
 /// Only a queued job's silence needs the broker's answer.
-async fn ready(ports: &Ports, shard: Shard, timers: &[TimerEntry]) -> Ready {
+async fn ready(ports: &Ports, shard: Shard, timers: &[TimerEntry], served: Option<Moment>, claim_grace: Duration, now: Moment) -> Ready {
     if !timers.iter().any(|t| t.record.state == State::Queued) {
         return Ready::Backlog;
     }
@@ -114,8 +124,7 @@ async fn ready(ports: &Ports, shard: Shard, timers: &[TimerEntry]) -> Ready {
         return Ready::Away;
     }
     match ports.broker.ready_state(shard).await {
-        Ok(state) if state.ready == 0 => Ready::Silent,
-        Ok(_backlog) => Ready::Backlog,
+        Ok(state) => tick::ready(state.ready, served, now, claim_grace),
         Err(_away) => Ready::Away,
     }
 }

@@ -3,7 +3,7 @@
 //! Promises (proved by `worker/tests/roles` and the suites of the built binary)
 //! - S1  What is planned is staged before its release, and a deadline that passes ends its job whoever is alive.
 //! - S2  Publish, then swap: a crash in between costs a repeated wake-up, never a lost job.
-//! - S3  A wake-up is published again only into silence: a backlog never multiplies itself.
+//! - S3  A wake-up is published again only into silence, or where the queue has passed it: a backlog never multiplies itself.
 //! - S4  After a ledger outage nobody's lease is acted on until the ledger has answered for half a lease.
 //! - S5  A verb whose row stays open for 5 s is finished.
 //!
@@ -19,6 +19,7 @@ mod leads;
 mod ports;
 mod release;
 mod run;
+mod served;
 mod settle;
 mod stage;
 pub mod tick;

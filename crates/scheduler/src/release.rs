@@ -29,10 +29,12 @@ const REFUSED_LOOK: Duration = Duration::from_secs(1);
 const FULL_ROUNDS_MAX: u32 = 8;
 
 /// What a round did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Released {
     /// Now queued.
     pub queued: usize,
+    /// One of those that were due already: where its wake-up stands in the queue, the others' do.
+    pub mark: Option<Key>,
     /// Heads that went back in their line, so that they don't stand in front of the others.
     pub moved: usize,
     /// Whether more heads may be waiting.
@@ -61,6 +63,7 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, shard: Shard, holds
         let nobody = heads.is_empty() && !full.is_empty();
         let (publish, moves) = sort(heads, holds, settings, now, &mut room);
         released.moved += moves.len();
+        released.mark = publish.iter().rev().find(|(rung, _)| *rung == Rung::Now).map(|(_, record)| record.key.clone());
         ports.ledger.move_in_line(moves).await?;
         released.queued += publish_then_swap(ports, settings, shard, publish, now).await?;
         if !nobody {

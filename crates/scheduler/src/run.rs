@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::credit::{Drain, Room};
 use crate::leads::Leads;
+use crate::served::Served;
 use crate::stage::{Filling, Step};
 use crate::tick::Leases;
 use crate::{Ports, Settings, heal, housekeeping, release, settle, stage};
@@ -40,6 +41,7 @@ pub struct Scheduler {
     nudge: Arc<Notify>,
     answering: Mutex<Option<Instant>>,
     drains: Mutex<BTreeMap<Shard, Drain>>,
+    served: Mutex<Served>,
     leads: Leads,
     tally: Arc<Tally>,
 }
@@ -59,7 +61,16 @@ impl Scheduler {
     /// A scheduler that doesn't run yet. `nudge`: somebody accepted a job that is due, stage at once.
     pub fn new(ports: Ports, settings: Settings, nudge: Arc<Notify>) -> Self {
         let leads = Leads::new(settings.tick);
-        Self { ports, settings, nudge, answering: Mutex::new(None), drains: Mutex::new(BTreeMap::new()), leads, tally: Arc::default() }
+        Self {
+            ports,
+            settings,
+            nudge,
+            answering: Mutex::new(None),
+            drains: Mutex::new(BTreeMap::new()),
+            served: Mutex::default(),
+            leads,
+            tally: Arc::default(),
+        }
     }
 
     /// What it did since its start.
@@ -165,8 +176,12 @@ impl Scheduler {
         drop(drains);
         let room = room.with_depth(depth);
         // What can't be healed must not hold up what can be released.
-        let healed = heal::step(&self.ports, &self.settings, shard, leases, self.budget(), depth).await;
+        let allowed = heal::Allowed { budget: self.budget(), depth, served: self.served.lock().await.latest(shard) };
+        let healed = heal::step(&self.ports, &self.settings, shard, leases, allowed).await;
         let released = release::step(&self.ports, &self.settings, shard, holds, room).await?;
+        if let Some(mark) = &released.mark {
+            self.served.lock().await.released(shard, mark, now);
+        }
         if let Some(drain) = self.drains.lock().await.get_mut(&shard) {
             drain.returned(healed.as_ref().map_or(0, |healed| healed.returned as u64));
             drain.released(released.queued as u64);
@@ -215,7 +230,7 @@ impl Scheduler {
         let led = self.led().await?;
         for agenda in self.ports.ledger.agenda(&led, now).await? {
             if agenda.settle {
-                match settle::step(&self.ports, agenda.shard).await {
+                match settle::step(&self.ports, agenda.shard, &self.served).await {
                     Ok(has_more) => more |= has_more,
                     Err(error) => broken = Err(error),
                 }

@@ -4,17 +4,23 @@ use curfew_courier::CourierError;
 use curfew_domain::transition::Index;
 use curfew_domain::{Reason, Record, Shard, State};
 use curfew_telemetry::metrics;
+use tokio::sync::Mutex;
 
 use crate::Ports;
+use crate::served::Served;
 
 /// Stories per round and shard.
 const STORIES_MAX: usize = 200;
 
-/// One round in one shard; whether more wait.
-pub(crate) async fn step(ports: &Ports, shard: Shard) -> Result<bool, CourierError> {
+/// One round in one shard; whether more wait. What was sent tells what the shard's queue has served.
+pub(crate) async fn step(ports: &Ports, shard: Shard, served: &Mutex<Served>) -> Result<bool, CourierError> {
     let now = ports.ledger.now().await?;
     let records: Vec<Record> = ports.ledger.overdue(shard, Index::Settle, now, STORIES_MAX).await?.into_iter().map(|t| t.record).collect();
     let more = records.len() == STORIES_MAX;
+    {
+        let mut served = served.lock().await;
+        records.iter().filter(|r| r.state == State::Sent).for_each(|r| served.ended(shard, &r.key, r.due()));
+    }
     let ended: Vec<_> =
         records.iter().map(|r| (r.state, r.reason, r.deadline_at, r.receipt.as_ref().map(|receipt| receipt.at), r.generation)).collect();
     let closed = curfew_courier::settle(&*ports.ledger, &*ports.book, records, now).await?;

@@ -69,14 +69,28 @@ pub enum Leases {
 pub enum Ready {
     /// Reachable, and nothing waits there: what is overdue was lost.
     Silent,
+    /// Reachable, and what waits there came after whatever is overdue, which was lost.
+    Passed,
     /// Reachable, with a backlog: what is overdue most likely waits in it.
     Backlog,
     /// Not reachable, or blocked.
     Away,
 }
 
-/// Postponements after which a job in a backlog is published again, within the budget.
-const PATIENCE: u32 = 3;
+/// What a ready queue with `waiting` messages says of a job that is overdue. `served`: when the latest wake-up arrived there of those that were
+/// served; an overdue one arrived a claim grace ago or before, so one that came clearly later and was served has passed it.
+///
+/// However long a queue stands, that is no silence: copies of what waits there would only make it longer.
+pub fn ready(waiting: u64, served: Option<Moment>, now: Moment, claim_grace: Duration) -> Ready {
+    if waiting == 0 {
+        return Ready::Silent;
+    }
+    let slack = claim_grace / 4;
+    match served {
+        Some(served) if served > now.minus(claim_grace).plus(slack) => Ready::Passed,
+        Some(_) | None => Ready::Backlog,
+    }
+}
 
 /// What to do about an overdue timer of a record that was postponed so often already.
 pub fn overdue(record: &Record, postponed: u32, view: View) -> Overdue {
@@ -91,8 +105,7 @@ pub fn overdue(record: &Record, postponed: u32, view: View) -> Overdue {
             (_, Leases::Resting) => Overdue::Postpone(view.now.plus(Duration::from_secs(1))),
         },
         State::Queued => match view.ready {
-            Ready::Silent => Overdue::Republish,
-            Ready::Backlog if postponed >= PATIENCE => Overdue::Republish,
+            Ready::Silent | Ready::Passed => Overdue::Republish,
             Ready::Backlog | Ready::Away => Overdue::Postpone(later(record, postponed, view)),
         },
         State::Scheduled | State::Sent | State::DeadLetter | State::Cancelled | State::Suppressed => {
@@ -192,13 +205,29 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_wake_up_is_repeated_into_silence_and_elsewhere_only_after_some_patience() {
+    fn a_lost_wake_up_is_repeated_into_silence_and_elsewhere_only_once_it_was_passed() {
         let queued = record(State::Queued);
         assert_eq!(overdue(&queued, 0, view(20_000, Ready::Silent)), Overdue::Republish);
         assert!(matches!(overdue(&queued, 0, view(20_000, Ready::Backlog)), Overdue::Postpone(at) if at >= Moment::from_millis(30_000)));
-        assert_eq!(overdue(&queued, PATIENCE, view(20_000, Ready::Backlog)), Overdue::Republish);
+        assert_eq!(overdue(&queued, 0, view(20_000, Ready::Passed)), Overdue::Republish);
         assert!(matches!(overdue(&queued, 9, view(20_000, Ready::Away)), Overdue::Postpone(at) if at <= queued.deadline_at));
         assert_eq!(overdue(&queued, 0, view(900_000, Ready::Away)), Overdue::Deadline);
+    }
+
+    /// While a relay hung for a quarter of an hour, each wake-up in the queue was published again every few claim graces.
+    #[test]
+    fn a_backlog_never_multiplies_itself_however_long_it_stands() {
+        let grace = Duration::from_secs(10);
+        let now = Moment::from_millis(600_000);
+        assert_eq!(ready(0, None, now, grace), Ready::Silent);
+        assert_eq!(ready(500, None, now, grace), Ready::Backlog);
+        assert_eq!(ready(500, Some(Moment::from_millis(20_000)), now, grace), Ready::Backlog, "served, but long ago");
+        assert_eq!(ready(500, Some(Moment::from_millis(592_500)), now, grace), Ready::Backlog, "within the slack");
+        assert_eq!(ready(500, Some(Moment::from_millis(592_501)), now, grace), Ready::Passed);
+        let queued = record(State::Queued);
+        for postponed in 0..100 {
+            assert!(matches!(overdue(&queued, postponed, view(20_000, Ready::Backlog)), Overdue::Postpone(_)), "{postponed}");
+        }
     }
 
     /// Its wake-up would be published at every look, and never claimed.
