@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use curfew_domain::form::{self, FORMAT};
+use curfew_domain::form;
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::job::{Job, LocalTimes};
 use curfew_domain::outcome::Receipt;
@@ -30,6 +30,9 @@ pub(crate) struct Facts {
     #[serde(default)]
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) accepted_at: Moment,
+    #[cfg(feature = "next-format")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<bool>,
 }
 
 /// What stories and evidence told.
@@ -50,6 +53,15 @@ pub(crate) struct ToldSoFar {
     pub(crate) doubts: Vec<Token>,
     #[serde(default)]
     pub(crate) pins: Vec<String>,
+    #[cfg(feature = "next-format")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next: Option<bool>,
+}
+
+/// The field that the next format adds, where this process writes that one.
+#[cfg(feature = "next-format")]
+fn next() -> Option<bool> {
+    (form::written() == form::FORMAT).then_some(true)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -60,7 +72,7 @@ struct One<T> {
 
 pub(crate) fn facts(job: &Job) -> Vec<u8> {
     form::encode(&Facts {
-        format: FORMAT,
+        format: form::written(),
         purpose: job.purpose.clone(),
         subject_ref: job.subject_ref.clone(),
         business_date: job.business_date.clone(),
@@ -70,12 +82,14 @@ pub(crate) fn facts(job: &Job) -> Vec<u8> {
         transport: job.transport.clone(),
         labels: job.labels.clone(),
         accepted_at: job.accepted_at,
+        #[cfg(feature = "next-format")]
+        next: next(),
     })
 }
 
 pub(crate) fn told(row: &Row) -> Vec<u8> {
     form::encode(&ToldSoFar {
-        format: FORMAT,
+        format: form::written(),
         last: row.last.clone(),
         reason: row.reason,
         receipt: row.receipt.clone(),
@@ -83,20 +97,22 @@ pub(crate) fn told(row: &Row) -> Vec<u8> {
         window_doubts: row.window_doubts.clone(),
         doubts: row.doubts.clone(),
         pins: row.pins.clone(),
+        #[cfg(feature = "next-format")]
+        next: next(),
     })
 }
 
 pub(crate) fn history(entries: &[HistoryEntry]) -> Vec<u8> {
-    form::encode(&One { format: FORMAT, value: entries })
+    form::encode(&One { format: form::written(), value: entries })
 }
 
 pub(crate) fn verb(verb: &Verb) -> Vec<u8> {
-    form::encode(&One { format: FORMAT, value: verb })
+    form::encode(&One { format: form::written(), value: verb })
 }
 
 /// The form of a last outcome, as items keep it.
 pub fn last(last: &LastOutcome) -> Vec<u8> {
-    form::encode(&One { format: FORMAT, value: last })
+    form::encode(&One { format: form::written(), value: last })
 }
 
 /// Reads one value's form; `what` names it in the error.

@@ -1,10 +1,8 @@
 //! Staging: the ledger's time, the book's rows, `create`, mark. Repeating is free: a create says what it found.
 
-use std::collections::BTreeMap;
-
 use curfew_book::{Book, Planned, Row};
-use curfew_domain::form::FORMAT;
-use curfew_domain::record::WaitingFor;
+use curfew_domain::form;
+use curfew_domain::record::{Kept, WaitingFor};
 use curfew_domain::transition::{Change, created};
 use curfew_domain::{Moment, Record, State};
 use curfew_ledger::{Create, Created, Ledger};
@@ -89,7 +87,7 @@ pub fn first_version(row: &Row, rulebook: &Rulebook, now: Moment) -> Change {
     let job = &row.job;
     let policy = rulebook.policy(&job.policy);
     let record = Record {
-        format: FORMAT,
+        format: form::written(),
         id: job.id,
         key: job.key.clone(),
         shard: job.shard,
@@ -125,7 +123,7 @@ pub fn first_version(row: &Row, rulebook: &Rulebook, now: Moment) -> Change {
         strikes: 0,
         verbs: Vec::new(),
         pins: row.pins.clone(),
-        kept: BTreeMap::new(),
+        kept: Kept::default(),
     };
     created(record, now)
 }

@@ -1,14 +1,41 @@
 //! Stored and sent forms: MessagePack maps with named fields and a format number.
 //!
-//! A reader takes its own format and the one before, keeps the fields it doesn't know, and leaves newer forms alone.
+//! A reader takes its own format and the one before, keeps the fields it doesn't know, and leaves newer forms alone. A writer stays on the
+//! older format until every registered process reads the new one ([`written`]).
+//!
+//! With the feature `next-format` this is the next release: its format is one higher, and record, wake-up and the book's forms have a field
+//! more, `next`. What is raised one day is raised as it is there.
+
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The format this build writes.
+/// The newest format that this build reads, and the one it writes as soon as it may.
+#[cfg(not(feature = "next-format"))]
 pub const FORMAT: u16 = 1;
-/// The oldest format this build reads.
-pub const FORMAT_OLDEST: u16 = 0;
+/// The newest format that this build reads, and the one it writes as soon as it may.
+#[cfg(feature = "next-format")]
+pub const FORMAT: u16 = 2;
+/// The oldest format this build reads, and writes for the sake of others.
+pub const FORMAT_OLDEST: u16 = FORMAT - 1;
+
+/// The one setting of this crate: which of its two formats the process writes. It isn't handed down, because every form of a process is
+/// written in the same one, wherever that is; no decision rests on it.
+static WRITTEN: AtomicU16 = AtomicU16::new(FORMAT);
+
+/// The format in which this process writes: its own, unless [`write_in`] said otherwise.
+pub fn written() -> u16 {
+    WRITTEN.load(Ordering::Relaxed)
+}
+
+/// Lets this process write in the newest of its two formats that isn't above `readable`, the newest that every process of its fleet reads.
+/// Which one that is. Only the process itself calls this, at its start and with each heartbeat.
+pub fn write_in(readable: u16) -> u16 {
+    let format = readable.clamp(FORMAT_OLDEST, FORMAT);
+    WRITTEN.store(format, Ordering::Relaxed);
+    format
+}
 
 /// How deep a field that we don't know may nest; deeper bytes are malformed, for a reader's stack has an end.
 const DEPTH_MAX: usize = 64;

@@ -165,7 +165,31 @@ pub struct Record {
     pub pins: Vec<String>,
     /// Fields that a newer process wrote: kept and written back.
     #[serde(flatten)]
-    pub kept: BTreeMap<String, rmpv::Value>,
+    pub kept: Kept,
+}
+
+/// What a record holds that this format doesn't name.
+#[cfg(not(feature = "next-format"))]
+pub type Kept = BTreeMap<String, rmpv::Value>;
+
+/// What a record of the next format holds besides: a field of its own, and what it doesn't name.
+#[cfg(feature = "next-format")]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Kept {
+    /// How many of its versions were written in the next format.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub next: u32,
+    /// Fields that a newer process wrote.
+    #[serde(flatten)]
+    pub unknown: BTreeMap<String, rmpv::Value>,
+}
+
+#[cfg(feature = "next-format")]
+impl Kept {
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.next == 0 && self.unknown.is_empty()
+    }
 }
 
 /// The last attempt's outcome, as far as a record keeps it.
@@ -210,6 +234,15 @@ impl Record {
     /// Whether nobody can say what became of a handoff of this generation; not while one is under way, whose verdict decides.
     pub fn in_doubt(&self) -> bool {
         self.token.is_some() && self.state != State::Handoff
+    }
+
+    /// From here on it is in the format that this process writes. In an older one it keeps what a newer one gave it, as unknown fields are.
+    pub(crate) fn in_written_format(&mut self) {
+        self.format = form::written();
+        #[cfg(feature = "next-format")]
+        if self.format == form::FORMAT {
+            self.kept.next += 1;
+        }
     }
 
     /// The tenant, from the key.

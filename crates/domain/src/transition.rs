@@ -343,7 +343,7 @@ fn next(record: &Record, state: State) -> Record {
     let mut next = record.clone();
     next.version += 1;
     next.state = state;
-    next.format = crate::form::FORMAT;
+    next.in_written_format();
     if !matches!(state, State::Claimed | State::Handoff) {
         next.worker = None;
     }

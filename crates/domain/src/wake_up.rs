@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::form::{self, FormError};
-use crate::{Key, Shard};
+use crate::{Key, Record, Shard};
 
 /// Format, shard, key, generation, version: no address, no content, under 512 bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -20,9 +20,27 @@ pub struct WakeUp {
     pub version: u64,
     /// When the job is due, in milliseconds: lets a worker see an early arrival without a look.
     pub due_ms: i64,
+    /// Whether its record has ever been written in the next format; not said in an older one.
+    #[cfg(feature = "next-format")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<bool>,
 }
 
 impl WakeUp {
+    /// What the release of this version of a record sends, in the format that this process writes.
+    pub fn of(record: &Record) -> Self {
+        Self {
+            format: form::written(),
+            shard: record.shard,
+            key: record.key.clone(),
+            generation: record.generation,
+            version: record.version + 1,
+            due_ms: record.due().as_millis(),
+            #[cfg(feature = "next-format")]
+            next: (form::written() == form::FORMAT).then_some(record.kept.next > 0),
+        }
+    }
+
     /// The bytes to publish.
     pub fn encode(&self) -> Vec<u8> {
         form::encode(self)

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use curfew_broker::{BrokerError, Published};
 use curfew_courier::{CourierError, held, in_force};
-use curfew_domain::form::FORMAT;
 use curfew_domain::rung::Rung;
 use curfew_domain::transition::{Counter, Event, transition};
 use curfew_domain::wake_up::WakeUp;
@@ -148,7 +147,7 @@ pub(crate) async fn publish_then_swap(
     if publish.is_empty() {
         return Ok(0);
     }
-    let messages = publish.iter().map(|(rung, record, _)| (*rung, wake_up(record).encode())).collect();
+    let messages = publish.iter().map(|(rung, record, _)| (*rung, WakeUp::of(record).encode())).collect();
     let answers = match ports.broker.publish(shard, messages).await {
         Ok(answers) => answers,
         Err(BrokerError::Unreachable(_) | BrokerError::Blocked(_)) => return Ok(0),
@@ -171,15 +170,4 @@ pub(crate) async fn publish_then_swap(
     ports.ledger.postpone(postpone).await?;
     let answers = ports.ledger.swap_all(swaps).await?;
     Ok(answers.iter().filter(|a| matches!(a, Swapped::Swapped)).count())
-}
-
-fn wake_up(record: &Record) -> WakeUp {
-    WakeUp {
-        format: FORMAT,
-        shard: record.shard,
-        key: record.key.clone(),
-        generation: record.generation,
-        version: record.version + 1,
-        due_ms: record.due().as_millis(),
-    }
 }

@@ -7,7 +7,7 @@ use curfew_domain::history::HistoryEntry;
 use curfew_domain::job::Job;
 use curfew_domain::outcome::{OutcomeClass, Receipt, Stage};
 use curfew_domain::policy::AtDeadline;
-use curfew_domain::record::LastOutcome;
+use curfew_domain::record::{Kept, LastOutcome};
 use curfew_domain::sealed::{RecipientRef, Sealed};
 use curfew_domain::verb::Verb;
 use curfew_domain::{JobId, Key, Moment, Reason, Record, Shard, State, Token, form};
@@ -139,7 +139,7 @@ pub fn record(job: &Job, generation: u32, version: u64, state: State) -> Record 
         strikes: 0,
         verbs: Vec::new(),
         pins: vec!["ab".repeat(32)],
-        kept: BTreeMap::new(),
+        kept: Kept::default(),
     }
 }
 
