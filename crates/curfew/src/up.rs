@@ -1,5 +1,6 @@
 //! `curfew up`: every role in one process, on the embedded stores; `curfew run`: some roles, on servers.
 
+mod enrolment;
 mod gauges;
 mod pauses;
 mod probes;
@@ -100,14 +101,19 @@ async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions,
     let (nudge, stop, http_stop) = (Arc::new(Notify::new()), CancellationToken::new(), CancellationToken::new());
     let ready = readiness::Readiness::default();
     let api: Arc<Api> = Arc::new(roles::api(&parts, &config, has, &nudge, exposition.clone(), ready.clone(), stop.clone()));
+    let pauses = pauses::pauses(options.pause_at);
+    let worker = match has.worker {
+        true => Some(roles::worker(&parts, &config, DRAIN, Arc::clone(&pauses)).await?),
+        false => None,
+    };
+    let place = enrolment::enrol(&parts, has, worker.as_ref().map(|worker| worker.id), stop.clone()).await?;
     let mut working = JoinSet::new();
     working.spawn(ready.watch(Arc::clone(&parts), has, stop.clone()));
-    let pauses = pauses::pauses(options.pause_at);
     if has.scheduler {
         working.spawn(roles::scheduler(&parts, &config, Arc::clone(&nudge), Arc::clone(&pauses)).run(stop.clone()));
     }
-    if has.worker {
-        working.spawn(roles::worker(&parts, &config, DRAIN, Arc::clone(&pauses)).await?.run(stop.clone()));
+    if let Some(worker) = &worker {
+        working.spawn(Arc::clone(worker).run(stop.clone()));
     }
     if has.deadletter {
         working.spawn(roles::deadletter(&parts, &config, pauses).run(stop.clone()));
@@ -141,6 +147,7 @@ async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions,
         probing.abort();
     }
     standing.abort();
+    place.leave(worker.is_none_or(|worker| worker.drained())).await;
     // The last acks go out before the connection does.
     parts.broker.close().await;
     parts.stores.close().await

@@ -81,6 +81,11 @@ impl Worker {
         Arc::clone(&self.tally)
     }
 
+    /// Whether nothing was left in hand; false once a drain's time was over.
+    pub fn drained(&self) -> bool {
+        !self.kill.is_cancelled()
+    }
+
     /// The ledger's now, as this worker sees it.
     pub fn ledger_now(&self) -> Moment {
         self.clock.now()

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use curfew_book::HoldRow;
+use curfew_book::{Enrolled, Enrolment, HoldRow, REMEMBERED, Standing};
 use curfew_domain::key::check_part;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::{Moment, Shard};
@@ -19,6 +20,9 @@ use crate::console::Held;
 use crate::extract::Sent;
 use crate::fields::Fields;
 use crate::problem::Problem;
+
+/// How long a process that stopped is shown.
+const STOPPED_SHOWN: Duration = Duration::from_secs(3600);
 
 /// How the fleet stands.
 #[derive(Serialize, ToSchema)]
@@ -40,8 +44,31 @@ pub(crate) struct FleetBody {
     oldest_job_age_s: Option<f64>,
     /// The durability level reached, by store.
     durability: BTreeMap<String, String>,
+    /// The format in which the process that answers writes: the newest that every process of the fleet reads.
+    writes_format: u16,
+    /// Processes that run, that fell silent within two days, and that stopped within the hour; by start.
+    processes: Vec<ProcessBody>,
     /// The ledger's clock.
     now: String,
+}
+
+/// One run of one process.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ProcessBody {
+    id: String,
+    /// Its host and its process id.
+    name: String,
+    roles: Vec<String>,
+    version: String,
+    /// `running`, `silent` or `stopped`.
+    state: &'static str,
+    /// The start of one that runs, the last sign of one that is silent, the end of one that stopped.
+    since: String,
+    started_at: String,
+    /// Whether it is asked to drain.
+    draining: bool,
+    /// The newest format that it reads.
+    reads_format: u16,
 }
 
 /// A hold in force.
@@ -77,7 +104,49 @@ async fn status(api: &Api, now: Moment) -> Result<FleetBody, Problem> {
     let circuits = holds.iter().filter(|h| h.by == WaitingFor::Circuit.word()).map(|h| h.name.clone()).collect();
     let review_open = api.review.open_by_reason().await?;
     let oldest_job_age_s = oldest.map(|due| now.since(due).as_secs_f64());
-    Ok(FleetBody { roles, version, transports, shards, jobs, review_open, holds, circuits, oldest_job_age_s, durability, now: now.rfc3339() })
+    let processes = processes(api, now).await?;
+    let (now, writes_format) = (now.rfc3339(), curfew_domain::form::written());
+    Ok(FleetBody {
+        roles,
+        version,
+        transports,
+        shards,
+        jobs,
+        review_open,
+        holds,
+        circuits,
+        oldest_job_age_s,
+        durability,
+        writes_format,
+        processes,
+        now,
+    })
+}
+
+async fn processes(api: &Api, now: Moment) -> Result<Vec<ProcessBody>, Problem> {
+    let known = api.book.enrolled(now.minus(REMEMBERED)).await?;
+    let gone = now.minus(STOPPED_SHOWN);
+    Ok(known.into_iter().filter(|p| p.stopped_at.is_none_or(|at| at >= gone)).map(|p| process(p, now)).collect())
+}
+
+fn process(known: Enrolled, now: Moment) -> ProcessBody {
+    let (state, since) = match known.standing(now) {
+        Standing::Running => ("running", known.enrolment.at),
+        Standing::Silent(since) => ("silent", since),
+        Standing::Stopped(at) => ("stopped", at),
+    };
+    let Enrolment { id, roles, name, version, reads_format, at } = known.enrolment;
+    ProcessBody {
+        id: id.0.to_string(),
+        name,
+        roles,
+        version,
+        state,
+        since: since.rfc3339(),
+        started_at: at.rfc3339(),
+        draining: known.drain_asked_at.is_some() && known.stopped_at.is_none(),
+        reads_format,
+    }
 }
 
 /// The book's holds, and those that the ledger alone knows.
@@ -217,9 +286,11 @@ fn target(api: &Api, f: &mut Fields) -> Hold {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Draining {
     draining: bool,
+    /// How many processes run that are asked to.
+    processes: u64,
 }
 
-/// Lets this process finish what is in hand, give back the rest and end.
+/// Lets every process of the fleet finish what is in hand, give back the rest and end: this one at once, the others within seconds.
 #[utoipa::path(post, path = "/v1/fleet/drain", tag = "fleet", responses((status = 202, body = Draining)))]
 pub(crate) async fn drain_fleet(
     State(api): State<Arc<Api>>,
@@ -230,6 +301,7 @@ pub(crate) async fn drain_fleet(
     f.done()?;
     let now = api.ledger.now().await?;
     api.book.audit(now, &who.0.0, "drain", "fleet", &reason, "{}").await?;
+    let processes = api.book.ask_to_drain(now).await?;
     (api.on_drain)();
-    Ok((axum::http::StatusCode::ACCEPTED, Json(Draining { draining: true })))
+    Ok((axum::http::StatusCode::ACCEPTED, Json(Draining { draining: true, processes })))
 }

@@ -1,6 +1,10 @@
 //! Days, the fleet, suppressions.
 
-use curfew_domain::Token;
+use std::time::Duration;
+
+use curfew_book::{Enrolment, Registry};
+use curfew_domain::{Moment, Token, WorkerId};
+use curfew_ledger::Ledger;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -78,6 +82,41 @@ async fn a_suppressed_recipient_is_kept_as_a_reference_and_gets_nothing() {
     assert_eq!((removed.status, &removed.json()["items"]), (200, &json!([])), "{}", removed.body);
     assert_eq!(house.ask("DELETE", "/v1/suppressions", &[], body.to_string().as_bytes()).await.status, 404);
     assert_eq!(house.post("/v1/jobs", &with(job(), "subject_ref", json!("R-2"))).await.json()["state"], "planned");
+}
+
+#[tokio::test]
+async fn the_fleet_names_its_processes_and_a_drain_asks_those_that_run() {
+    let house = house().await;
+    let now = house.ledger.now().await.expect("the ledger answers");
+    let process = |n: u128, at: Moment| Enrolment {
+        id: WorkerId(Uuid::from_u128(n)),
+        roles: vec!["worker".to_owned()],
+        name: format!("host-{n}:7"),
+        version: "1.0.0".to_owned(),
+        reads_format: 1,
+        at,
+    };
+    let starts = [now.minus(Duration::from_secs(7200)), now.minus(Duration::from_secs(60)), now, now];
+    for (n, at) in starts.into_iter().enumerate() {
+        house.book.enrol(&process(n as u128, at)).await.expect("the book answers");
+    }
+    house.book.leave(WorkerId(Uuid::from_u128(0)), starts[0]).await.expect("the book answers");
+    house.book.leave(WorkerId(Uuid::from_u128(3)), now).await.expect("the book answers");
+    let shown = async || {
+        let fleet = house.get("/v1/fleet").await.json();
+        let of = |p: &Value| ["name", "state", "since", "draining"].map(|field| p[field].clone());
+        fleet["processes"].as_array().expect("processes").iter().map(of).collect::<Vec<_>>()
+    };
+    let since = |n: usize| json!(starts[n].rfc3339());
+    let silent = [json!("host-1:7"), json!("silent"), since(1), json!(false)];
+    let running = [json!("host-2:7"), json!("running"), since(2), json!(false)];
+    let stopped = [json!("host-3:7"), json!("stopped"), since(3), json!(false)];
+    assert_eq!(shown().await, [silent, running, stopped], "one that stopped two hours ago isn't shown");
+    let drained = house.post("/v1/fleet/drain", &json!({"reason": "an upgrade"})).await;
+    assert_eq!((drained.status, drained.json()), (202, json!({"draining": true, "processes": 1})));
+    assert_eq!(shown().await.iter().map(|p| p[3] == json!(true)).collect::<Vec<_>>(), [true, true, false]);
+    let audit = house.get("/v1/audit").await.json();
+    assert_eq!((&audit["items"][0]["action"], &audit["items"][0]["reason"]), (&json!("drain"), &json!("an upgrade")), "{audit}");
 }
 
 /// A verb on a staged job left a job without a story: the row was told the end, and the story that settled it counted as known.

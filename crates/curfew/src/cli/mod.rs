@@ -20,7 +20,7 @@ mod fleet;
 mod jobs;
 mod keys;
 mod letter;
-mod moments;
+pub(crate) mod moments;
 mod operators;
 mod output;
 mod review;
