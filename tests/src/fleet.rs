@@ -89,6 +89,8 @@ pub struct Fleet {
     configs: HashMap<&'static str, PathBuf>,
     /// Further ones of processes that have some.
     arguments: HashMap<&'static str, Vec<String>>,
+    /// Of processes that are another program than this one.
+    programs: HashMap<&'static str, PathBuf>,
     /// Its servers.
     pub servers: Arc<Servers>,
 }
@@ -144,7 +146,16 @@ impl Fleet {
         let folder = tempfile::Builder::new().prefix("curfew-fleet-").tempdir().expect("a folder can be made");
         let keys = run(&["keys", "new"], b"").expect(0).stdout;
         fs::write(folder.path().join("curfew.toml"), format!("{}\n{keys}", settings.toml())).expect("the configuration can be written");
-        Self { processes: Vec::new(), http: None, folder, vhost, configs: HashMap::new(), arguments: HashMap::new(), servers }
+        Self {
+            processes: Vec::new(),
+            http: None,
+            folder,
+            vhost,
+            configs: HashMap::new(),
+            arguments: HashMap::new(),
+            programs: HashMap::new(),
+            servers,
+        }
     }
 
     /// Its configuration.
@@ -198,6 +209,11 @@ impl Fleet {
         self.arguments.insert(name, arguments.iter().map(|argument| (*argument).to_owned()).collect());
     }
 
+    /// Lets a process be another build from now on.
+    pub fn program(&mut self, name: &'static str, program: PathBuf) {
+        self.programs.insert(name, program);
+    }
+
     /// Empties every queue, at once.
     ///
     /// # Panics
@@ -218,13 +234,14 @@ impl Fleet {
     pub fn spawn(&mut self, name: &str) {
         let config = self.configs.get(name).cloned().unwrap_or_else(|| self.config()).display().to_string();
         let (folder, arguments) = (self.folder.path().to_owned(), self.arguments.get(name).cloned().unwrap_or_default());
+        let program = self.programs.get(name).cloned().unwrap_or_else(binary);
         let process = self.process(name);
         assert!(process.child.is_none(), "{name} runs once at a time");
         process.runs += 1;
         process.probes = None;
         let file = |path| File::create(path).expect("a log can be made");
         let (out, log) = (file(process.out_file(&folder)), file(process.log_file(&folder)));
-        let mut command = command(&binary(), &["run", process.role, "--config", &config], None);
+        let mut command = command(&program, &["run", process.role, "--config", &config], None);
         command.args(arguments).current_dir(&folder).stdin(Stdio::null()).stdout(out).stderr(log);
         process.child = Some(command.spawn().expect("the binary starts"));
         if process.role == "api" {

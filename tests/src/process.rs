@@ -65,6 +65,16 @@ pub fn binary() -> PathBuf {
     binary
 }
 
+/// The same program in the format after this one (`--features next-format`), which `tests/run` builds beside it.
+///
+/// # Panics
+/// Where there is none.
+pub fn next_binary() -> PathBuf {
+    let binary = binary().with_file_name("curfew-next");
+    assert!(binary.is_file(), "{} is missing: run tests/run, which builds it", binary.display());
+    binary
+}
+
 /// Runs the binary without a Curfew, for instance `try` and `config`.
 ///
 /// # Panics
