@@ -20,6 +20,7 @@ pub use door::{
 };
 pub use figures::{
     k6_a_days_figures_are_counted_each_on_its_own, k7_the_audit_trail_is_a_chain, lists_go_page_by_page, small_tables_keep_what_they_are_given,
+    the_clock_is_its_own_or_nobodys,
 };
 pub use races::{cancel_and_settle_agree_in_either_order, stories_in_any_order_make_the_same_row};
 pub use registry::{

@@ -430,4 +430,12 @@ pub trait Book: Registry {
     /// # Errors
     /// `BookError`.
     async fn last_beat(&self) -> Result<Option<(u64, Moment)>, BookError>;
+
+    /// The book's own clock, the witness between the ledger's and this process's; `None` where it has none but this process's.
+    ///
+    /// # Errors
+    /// `BookError`.
+    async fn clock(&self) -> Result<Option<Moment>, BookError> {
+        Ok(None)
+    }
 }

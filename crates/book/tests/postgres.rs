@@ -61,6 +61,7 @@ promises!(
     k6_a_days_figures_are_counted_each_on_its_own,
     k7_the_audit_trail_is_a_chain,
     lists_go_page_by_page,
+    the_clock_is_its_own_or_nobodys,
     small_tables_keep_what_they_are_given,
     r1_who_enrolled_is_found_for_48_h,
     r2_a_heartbeat_never_moves_back,

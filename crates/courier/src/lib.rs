@@ -18,6 +18,7 @@ mod rules;
 mod stage;
 mod verb;
 mod verdict;
+pub mod witness;
 
 pub use close::{Closed, record_dead_letters, settle};
 pub use error::CourierError;

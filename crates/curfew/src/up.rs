@@ -1,5 +1,7 @@
 //! `curfew up`: every role in one process, on the embedded stores; `curfew run`: some roles, on servers.
 
+mod clocks;
+mod cover;
 mod enrolment;
 mod gauges;
 mod pauses;
@@ -108,7 +110,13 @@ async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions,
     };
     let place = enrolment::enrol(&parts, has, worker.as_ref().map(|worker| worker.id), stop.clone()).await?;
     let mut working = JoinSet::new();
-    working.spawn(ready.watch(Arc::clone(&parts), has, stop.clone()));
+    // Before a role begins: a clock that is wrong already must move nothing.
+    let distrust = clocks::Distrust::default();
+    let mut clocks = clocks::Clocks::new(Arc::clone(&parts), distrust.clone());
+    clocks.look().await;
+    working.spawn(clocks.watch(stop.clone()));
+    working.spawn(cover::watch(Arc::clone(&parts), config.ledger.shards, stop.clone()));
+    working.spawn(ready.watch(Arc::clone(&parts), has, distrust, stop.clone()));
     if has.scheduler {
         working.spawn(roles::scheduler(&parts, &config, Arc::clone(&nudge), Arc::clone(&pauses)).run(stop.clone()));
     }

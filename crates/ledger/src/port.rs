@@ -203,10 +203,11 @@ pub trait Ledger: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// The witness's word, which replaces its last: these shards' clocks are distrusted. There nothing is staged, released, claimed or intended
-    /// by this process, and no timer is acted on; reports of what it holds are taken.
-    fn halt(&self, distrusted: BTreeSet<Shard>) {
-        let _this_processs_own_clock = distrusted;
+    /// The witness's word on clocks as it saw them, which replaces its last: these shards' are distrusted. There nothing is staged, released,
+    /// claimed or intended by this process, and no timer is acted on; reports of what it holds are taken. The others' are trusted, jumps and all,
+    /// unless one jumped again since it was seen.
+    fn halt(&self, distrusted: BTreeSet<Shard>, seen: &[NodeClock]) {
+        let _this_processs_own_clock = (distrusted, seen);
     }
 
     /// Whether a shard is halted: by the witness, or because its clock just jumped.

@@ -1,12 +1,13 @@
 //! Stage: planned rows whose release is inside the staging window become records.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_book::Planned;
 use curfew_courier::CourierError;
 use curfew_courier::pause::Point;
 use curfew_domain::Shard;
 use curfew_ledger::{Ledger, LedgerError};
+use tokio::time::Instant;
 
 use crate::{Ports, Settings};
 
@@ -43,8 +44,8 @@ impl Filling {
         Ok(held.saturating_add(self.added))
     }
 
-    fn add(&mut self, rows: &[Planned]) {
-        self.added += rows.iter().map(|planned| planned.row.job.letter.as_bytes().len() as u64 + RECORD_BYTES).sum::<u64>();
+    fn add(&mut self, letters: impl Iterator<Item = usize>) {
+        self.added += letters.map(|bytes| bytes as u64 + RECORD_BYTES).sum::<u64>();
     }
 }
 
@@ -60,7 +61,7 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, shards: &[Shard], f
     if filling.bytes(&*ports.ledger).await? >= settings.max_live_bytes {
         return Ok(Step::Full);
     }
-    filling.add(&rows);
+    filling.add(rows.iter().map(|planned| planned.row.job.letter.as_bytes().len()));
     let count = rows.len();
     for planned in &rows {
         ports.pauses.at(Point::BeforeStaging, &planned.row.job.key).await;
@@ -79,4 +80,25 @@ pub(crate) enum Step {
     More,
     /// The ledger holds as much as it may.
     Full,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between two measures 5,000 jobs a second would pass any bound unseen.
+    #[tokio::test]
+    async fn what_is_staged_since_a_measure_is_added_to_it_until_the_next() {
+        let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+        let store = curfew_store::Sqlite::open(curfew_store::OpenOptions::new(folder.path())).await.expect("a new file opens");
+        let ledger = curfew_ledger::sql::SqlLedger::open(store, curfew_ledger::sql::Options::default()).await.expect("an empty file is a ledger");
+        tokio::time::pause();
+        let mut filling = Filling::default();
+        assert_eq!(filling.bytes(&ledger).await.expect("it is there"), 0, "what lies on the disk takes no memory");
+        filling.add([1024, 256 * 1024].into_iter());
+        let added = 1024 + 256 * 1024 + 2 * RECORD_BYTES;
+        assert_eq!(filling.bytes(&ledger).await.expect("it is there"), added);
+        tokio::time::advance(MEASURED_FOR).await;
+        assert_eq!(filling.bytes(&ledger).await.expect("it is there"), 0, "measured anew");
+    }
 }

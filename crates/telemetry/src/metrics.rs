@@ -14,7 +14,7 @@ use curfew_domain::{OutcomeClass, Reason};
 
 use catalogue as c;
 pub use expose::{Exposition, InstallError, install};
-pub use labels::{AuditKind, Durability, Phase, ReplayResult, ResolvedBy, Store, WakeUpResult, Where, Within};
+pub use labels::{AuditKind, Covers, Durability, Phase, ReplayResult, ResolvedBy, Store, WakeUpResult, Where, Within};
 
 /// A job was accepted at the door.
 pub fn job_accepted(purpose: &str) {
@@ -154,6 +154,11 @@ pub fn day_difference(difference: i64) {
 /// Messages where none should be; `queue` is a name of the topology.
 pub fn stray_messages(queue: &'static str, messages: u64) {
     gauge!(c::STRAY_MESSAGES.name, "queue" => queue).set(messages as f64);
+}
+
+/// Shards that no live process covers, as last seen.
+pub fn uncovered_shards(covers: Covers, shards: u64) {
+    gauge!(c::UNCOVERED_SHARDS.name, "role" => covers.word()).set(shards as f64);
 }
 
 /// The age of the oldest item in doubt; zero where there is none.

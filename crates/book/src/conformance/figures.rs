@@ -105,3 +105,12 @@ pub async fn small_tables_keep_what_they_are_given(bench: &dyn Bench) {
     book.beat(4, minutes(1)).await.expect("the book answers");
     assert_eq!(book.last_beat().await.expect("the book answers"), Some((4, minutes(1))));
 }
+
+/// The book's clock is told now, not as it was when something began; a book without one of its own says so.
+pub async fn the_clock_is_its_own_or_nobodys(bench: &dyn Bench) {
+    let book = bench.empty().await;
+    let Some(first) = book.clock().await.expect("the book answers") else { return };
+    let ours = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("it is past 1970");
+    assert!(first.as_millis().abs_diff(i64::try_from(ours.as_millis()).expect("a moment")) < 60_000, "{first}: this machine's");
+    assert!(book.clock().await.expect("the book answers").is_some_and(|second| second >= first));
+}

@@ -162,3 +162,10 @@ pub(super) async fn last_beat(store: &Postgres) -> Result<Option<(u64, Moment)>,
     let found = store.first("read the beat", sqlx::query(include_str!("queries/last_beat.sql"))).await.map_err(unread("read the beat"))?;
     found.as_ref().map(|row| Ok((column::<i64>(row, 0)?.cast_unsigned(), Moment::from_millis(column(row, 1)?)))).transpose()
 }
+
+/// The server's clock.
+pub(super) async fn clock(store: &Postgres) -> Result<Moment, BookError> {
+    let found = store.first("read the clock", sqlx::query(include_str!("queries/clock.sql"))).await.map_err(unread("read the clock"))?;
+    let row = found.ok_or(BookError::Unavailable { operation: "read the clock" })?;
+    column(&row, 0).map(Moment::from_millis)
+}

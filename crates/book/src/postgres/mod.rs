@@ -233,4 +233,8 @@ impl Book for PostgresBook {
     async fn last_beat(&self) -> Result<Option<(u64, Moment)>, BookError> {
         holds::last_beat(&self.store).await
     }
+
+    async fn clock(&self) -> Result<Option<Moment>, BookError> {
+        holds::clock(&self.store).await.map(Some)
+    }
 }

@@ -1,12 +1,11 @@
 //! Gauges that somebody must keep: jobs by state, the oldest eligible jobs, open review items, circuits, deadlines near.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_courier::{held, in_force};
 use curfew_domain::record::WaitingFor;
-use curfew_domain::transition::Index;
 use curfew_domain::{Moment, Reason, State};
 use curfew_ledger::{Hold, Holds};
 use curfew_telemetry::metrics::{self, Durability, Exposition, Store, Within};
@@ -16,8 +15,6 @@ use crate::wire::Parts;
 const EVERY: Duration = Duration::from_secs(2);
 /// Deadlines are counted once in so many rounds: they are far from the second.
 const ROUNDS_PER_COUNT: u32 = 5;
-/// Timers of a shard that a count reads at most; beyond it the figures are lower bounds.
-const TIMERS_MAX: usize = 2_000;
 /// Tenants of a shard whose oldest job is looked at.
 const TENANTS_MAX: usize = 200;
 
@@ -109,22 +106,18 @@ async fn eligible(parts: &Parts, holds: &Holds, now: Moment) -> Looked {
     Ok(())
 }
 
-/// Live jobs whose deadline is near. Only a handoff's timer, its lease, may be later than its deadline.
+/// Live jobs whose deadline is near: counted in the ledger, however many there are.
 async fn deadlines(parts: &Parts) -> Looked {
     let now = parts.ledger.now().await?;
-    let (_, furthest) = NEAR[NEAR.len() - 1];
-    let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
+    let before = NEAR.map(|(_, within)| now.plus(within));
+    let mut sums = [0_u64; NEAR.len()];
     for shard in &parts.shards {
-        for timer in parts.ledger.overdue(*shard, Index::Watch, now.plus(furthest), TIMERS_MAX).await? {
-            for (n, (_, within)) in NEAR.iter().enumerate() {
-                if timer.record.deadline_at <= now.plus(*within) {
-                    *counts.entry(n).or_default() += 1;
-                }
-            }
+        for (sum, count) in sums.iter_mut().zip(parts.ledger.deadlines(*shard, &before).await?) {
+            *sum += count;
         }
     }
-    for (n, (within, _)) in NEAR.iter().enumerate() {
-        metrics::deadline_at_risk(*within, counts.get(&n).copied().unwrap_or(0));
+    for ((within, _), sum) in NEAR.iter().zip(sums) {
+        metrics::deadline_at_risk(*within, sum);
     }
     Ok(())
 }

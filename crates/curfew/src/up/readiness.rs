@@ -9,6 +9,7 @@ use curfew_api::Ready;
 use tokio_util::sync::CancellationToken;
 
 use super::Roles;
+use super::clocks::Distrust;
 use crate::wire::Parts;
 
 const EVERY: Duration = Duration::from_secs(1);
@@ -33,7 +34,7 @@ impl Readiness {
     }
 
     /// Asks until `stop`.
-    pub async fn watch(self, parts: Arc<Parts>, has: Roles, stop: CancellationToken) {
+    pub async fn watch(self, parts: Arc<Parts>, has: Roles, distrust: Distrust, stop: CancellationToken) {
         let mut ticks = tokio::time::interval(EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -41,7 +42,7 @@ impl Readiness {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
-            let found = missing(&parts, has).await;
+            let found = missing(&parts, has, &distrust).await;
             let mut known = self.missing.lock().expect("nobody panics while holding it");
             if known.as_ref().is_some_and(|known| *known != found) {
                 match found.is_empty() {
@@ -54,10 +55,13 @@ impl Readiness {
     }
 }
 
-async fn missing(parts: &Parts, has: Roles) -> Vec<String> {
+async fn missing(parts: &Parts, has: Roles, distrust: &Distrust) -> Vec<String> {
     let (book, ledger, broker) =
         tokio::join!(answered("book", book(parts, has)), answered("ledger", ledger(parts, has)), answered("broker", broker(parts, has)));
-    [book, ledger, broker].into_iter().flatten().collect()
+    // The door takes jobs meanwhile; who moves them stands still.
+    let halted = if has.scheduler || has.worker { distrust.words() } else { Vec::new() };
+    let halted = halted.into_iter().map(|why| format!("ledger: {why}"));
+    [book, ledger, broker].into_iter().flatten().chain(halted).collect()
 }
 
 async fn answered(what: &str, asked: impl Future<Output = Result<(), String>>) -> Option<String> {

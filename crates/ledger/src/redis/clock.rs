@@ -52,6 +52,13 @@ struct OneNode {
     estimate: Estimate,
 }
 
+impl OneNode {
+    /// For people.
+    fn name(&self) -> String {
+        self.node.as_ref().map_or_else(|| "the server".to_owned(), |node| format!("{}:{}", node.host, node.port))
+    }
+}
+
 /// Shards of one node.
 pub(super) type OnNode = (Option<Node>, Vec<Shard>);
 
@@ -68,11 +75,12 @@ impl Clocks {
         self.halted.load(Ordering::Acquire) & bit(shard) != 0
     }
 
-    /// The witness's word: these shards are halted, all others trusted, whatever their clocks did before.
-    pub(super) fn halt(&self, distrusted: BTreeSet<Shard>) {
+    /// The witness's word: these shards are halted, all others trusted, whatever their clocks did before it saw them.
+    pub(super) fn halt(&self, distrusted: BTreeSet<Shard>, seen: &[NodeClock]) {
         let mut known = self.known();
         for node in &mut known.nodes {
-            if node.shards.iter().all(|shard| !distrusted.contains(shard)) {
+            let as_seen = seen.iter().any(|clock| clock.name == node.name() && clock.jumps == node.estimate.jumps());
+            if as_seen && node.shards.iter().all(|shard| !distrusted.contains(shard)) {
                 node.estimate.adopt();
             }
         }
@@ -166,9 +174,8 @@ impl RedisLedger {
         self.sample().await?;
         let known = self.clocks.known();
         let clocks = known.nodes.iter().filter(|node| node.estimate.answered().is_some_and(|answered| answered >= asked)).filter_map(|node| {
-            let name = node.node.as_ref().map_or_else(|| "the server".to_owned(), |node| format!("{}:{}", node.host, node.port));
             let ahead_ms = node.estimate.ahead_ms()?;
-            Some(NodeClock { name, shards: node.shards.clone(), ahead_ms, jumps: node.estimate.jumps() })
+            Some(NodeClock { name: node.name(), shards: node.shards.clone(), ahead_ms, jumps: node.estimate.jumps() })
         });
         Ok(clocks.collect())
     }

@@ -175,8 +175,8 @@ impl Ledger for RedisLedger {
         self.read_node_clocks().await
     }
 
-    fn halt(&self, distrusted: BTreeSet<Shard>) {
-        self.clocks.halt(distrusted);
+    fn halt(&self, distrusted: BTreeSet<Shard>, seen: &[NodeClock]) {
+        self.clocks.halt(distrusted, seen);
     }
 
     fn is_halted(&self, shard: Shard) -> bool {

@@ -118,18 +118,20 @@ async fn after_a_jump_nothing_is_staged_released_claimed_intended_nor_found_over
 
     let clocks = ledger.node_clocks().await.expect("the server answers");
     assert_eq!((clocks.len(), clocks[0].jumps, clocks[0].shards.len()), (1, 1, usize::from(SHARDS)));
+    ledger.halt(BTreeSet::new(), &[]);
+    assert!(ledger.is_halted(of_acme), "a word on a clock as it was before says nothing of the jump");
     assert!((590_000..610_000).contains(&clocks[0].ahead_ms), "{clocks:?}");
 
     // The clock is set right, and the witness says so: everything goes on.
     ahead.store(0, Ordering::Relaxed);
-    eventually(PATIENCE, "the way back is seen", || async {
+    let seen = eventually(PATIENCE, "the way back is seen", || async {
         let clocks = ledger.node_clocks().await.expect("the server answers");
-        (clocks[0].jumps == 2).then_some(())
+        (clocks[0].jumps == 2).then_some(clocks)
     })
     .await;
-    ledger.halt(BTreeSet::from_iter(clocks[0].shards.iter().copied()));
+    ledger.halt(BTreeSet::from_iter(clocks[0].shards.iter().copied()), &seen);
     assert!(is_halted(&ledger.swap(swap_of(&ledger, &waiting, &CLAIM).await).await), "not before the witness says so");
-    ledger.halt(BTreeSet::new());
+    ledger.halt(BTreeSet::new(), &seen);
     assert_eq!(ledger.swap(swap_of(&ledger, &waiting, &CLAIM).await).await.expect("the server answers"), Swapped::Swapped);
     let now = ledger.now().await.expect("the samples answer");
     let created = ledger.create(vec![create_of(record("acme/new", 1, now), now)]).await.expect("the server answers");
@@ -146,7 +148,7 @@ async fn each_node_of_a_cluster_has_its_own_clock_and_its_own_shards() {
     let shards: BTreeSet<Shard> = clocks.iter().flat_map(|clock| clock.shards.iter().copied()).collect();
     assert_eq!(shards, (0..16).map(Shard).collect());
     // One that is distrusted holds up its own shards alone.
-    ledger.halt(clocks[0].shards.iter().copied().collect());
+    ledger.halt(clocks[0].shards.iter().copied().collect(), &clocks);
     for clock in &clocks {
         for shard in &clock.shards {
             assert_eq!(ledger.is_halted(*shard), clock.name == clocks[0].name);

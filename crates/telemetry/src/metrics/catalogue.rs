@@ -2,7 +2,7 @@
 //!
 //! Dashboards and alerts use these names and no others; `tests/golden/metrics.txt` holds them.
 
-use super::labels::{AuditKind, Phase, ReplayResult, ResolvedBy, Store, WakeUpResult, Where, Within};
+use super::labels::{AuditKind, Covers, Phase, ReplayResult, ResolvedBy, Store, WakeUpResult, Where, Within};
 
 /// What a metric does with its values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,6 +168,9 @@ catalogue! {
     /// Messages where none should be.
     STRAY_MESSAGES = gauge("curfew_stray_messages", &[bounded("queue", "the topology's queues")],
         "Messages where none should be: unrouted or parked. Healthy: 0.");
+    /// Shards that nobody works.
+    UNCOVERED_SHARDS = gauge("curfew_uncovered_shards", &[closed("role", Covers::WORDS)],
+        "Shards that no live process of a role covers. Healthy: 0; else their jobs wait.");
     /// The oldest doubt.
     IN_DOUBT_OLDEST_AGE = gauge("curfew_in_doubt_oldest_age_seconds", &[],
         "Age of the oldest item in doubt. Healthy: under a working day.");

@@ -121,6 +121,16 @@ closed! {
 }
 
 closed! {
+    /// Who covers a shard.
+    Covers {
+        /// A scheduler leads it.
+        Scheduler = "scheduler",
+        /// A worker consumes its queue.
+        Worker = "worker",
+    }
+}
+
+closed! {
     /// A store.
     Store {
         /// What was accepted and what became of it.
