@@ -133,13 +133,21 @@ impl Fleet {
     /// # Panics
     /// Where the servers don't start.
     pub fn prepare(settings: Settings) -> Self {
+        Self::prepare_on(settings, None)
+    }
+
+    /// The same with its ledger on a Redis of its own, for a test that stops or empties it.
+    ///
+    /// # Panics
+    /// Where the servers don't start.
+    pub fn prepare_on(settings: Settings, ledger: Option<&Redis>) -> Self {
         let servers = Servers::shared();
         let number = servers.fleets.fetch_add(1, Ordering::Relaxed);
         assert!(number < DATABASES, "a Redis has {DATABASES} databases");
         let vhost = format!("fleet-{number}");
         let settings = settings
             .text("book.url", &servers.postgres.schema())
-            .text("ledger.url", &format!("redis://{}/{number}", servers.redis.addr()))
+            .text("ledger.url", &ledger.map_or_else(|| format!("redis://{}/{number}", servers.redis.addr()), Redis::url))
             .text("broker.url", &servers.rabbit().vhost(&vhost))
             .text("http.listen", "127.0.0.1:0")
             .text("metrics.listen", "127.0.0.1:0");

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use curfew_book::conformance::given::{door, job, minutes, record, story};
+use curfew_book::conformance::given::{door, job, mark, minutes, record, story};
 use curfew_book::sql::SqlBook;
 use curfew_book::{Accepted, Book, Told};
 use curfew_domain::State;
@@ -28,7 +28,7 @@ async fn main() {
     }
     report("accepted", begun);
 
-    let marks: Vec<_> = jobs.iter().map(|job| (job.key.clone(), 1)).collect();
+    let marks: Vec<_> = jobs.iter().map(|job| mark(&job.key, 1)).collect();
     let begun = Instant::now();
     for batch in marks.chunks(BATCH) {
         book.mark_staged(batch).await.expect("the book answers");

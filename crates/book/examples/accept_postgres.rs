@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use curfew_book::conformance::given::{door, job, minutes, record, shards, story};
+use curfew_book::conformance::given::{door, job, mark, minutes, record, shards, story};
 use curfew_book::postgres::{MIGRATIONS, PostgresBook};
 use curfew_book::{Accepted, Book, Told};
 use curfew_domain::State;
@@ -42,7 +42,7 @@ async fn main() {
             break;
         }
         planned += rows.len();
-        let marks: Vec<_> = rows.into_iter().map(|p| (p.row.job.key, p.row.generation)).collect();
+        let marks: Vec<_> = rows.into_iter().map(|p| mark(&p.row.job.key, p.row.generation)).collect();
         book.mark_staged(&marks).await.expect("the book answers");
     }
     report("planned and marked, one scheduler", planned, begun);

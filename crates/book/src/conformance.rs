@@ -7,6 +7,7 @@ mod door;
 mod figures;
 pub mod given;
 mod races;
+mod recovery;
 mod registry;
 mod stories;
 mod verbs;
@@ -23,6 +24,7 @@ pub use figures::{
     the_clock_is_its_own_or_nobodys,
 };
 pub use races::{cancel_and_settle_agree_in_either_order, stories_in_any_order_make_the_same_row};
+pub use recovery::{a_shards_rows_and_verbs_are_found, an_errand_of_an_earlier_incarnation_changes_nothing};
 pub use registry::{
     r1_who_enrolled_is_found_for_48_h, r2_a_heartbeat_never_moves_back, r3_a_drain_reaches_all_that_run, r4_an_incarnation_is_raised_once,
     r5_a_report_counts_for_its_incarnation,
@@ -69,6 +71,8 @@ pub async fn all(bench: &dyn Bench) {
     r3_a_drain_reaches_all_that_run(bench).await;
     r4_an_incarnation_is_raised_once(bench).await;
     r5_a_report_counts_for_its_incarnation(bench).await;
+    an_errand_of_an_earlier_incarnation_changes_nothing(bench).await;
+    a_shards_rows_and_verbs_are_found(bench).await;
     cancel_and_settle_agree_in_either_order(bench).await;
     stories_in_any_order_make_the_same_row(bench, 7).await;
 }

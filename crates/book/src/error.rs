@@ -19,6 +19,9 @@ pub enum BookError {
     /// Not yet (exit 75): the sentence says from when on.
     #[error("{0}")]
     NotYet(String),
+    /// The errand began in an earlier incarnation of its shard: nothing is written. Begin it anew (DESIGN 8).
+    #[error("the errand began before its shard was recovered")]
+    OtherIncarnation,
     /// A value in the request is out of form (422).
     #[error("{field}: {reason}")]
     Invalid {

@@ -9,6 +9,7 @@ pub(crate) mod door;
 mod evidence;
 mod history;
 pub(crate) mod item;
+pub(crate) mod recovery;
 mod story;
 mod verb;
 

@@ -19,6 +19,7 @@ pub mod judge;
 mod paging;
 mod port;
 pub mod postgres;
+mod recovery;
 mod registry;
 pub mod sql;
 mod trail;
@@ -27,8 +28,9 @@ mod view;
 
 pub use error::BookError;
 pub use port::{
-    Accepted, AuditEntry, Book, BookState, Door, Evidence, EvidenceSource, EvidenceTaken, Fate, Filter, OpenVerb, OpenedVerb, Page, Planned, Story,
-    Told, VerbEnd, VerbRequest,
+    Accepted, AuditEntry, Book, BookState, Door, Evidence, EvidenceSource, EvidenceTaken, Fate, Filter, Mark, OpenVerb, OpenedVerb, Page, Planned,
+    Story, Told, VerbEnd, VerbRequest,
 };
+pub use recovery::{Recovery, VerbSeen};
 pub use registry::{BEAT_EVERY, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER, Standing};
 pub use view::{Day, DayCount, HoldRow, JobView, Row, SuppressionRow};

@@ -9,7 +9,7 @@ use curfew_domain::verb::{NumberedVerb, Verb};
 use curfew_domain::{JobId, Key, Moment, Record, Shard, State, Token};
 
 use crate::view::{Day, HoldRow, JobView, Row, SuppressionRow};
-use crate::{BookError, Registry};
+use crate::{BookError, Recovery, Registry};
 
 /// Who owns a row, or how it ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -76,6 +76,19 @@ pub struct Door {
 pub struct Planned {
     /// The row as read.
     pub row: Row,
+}
+
+/// A row that the ledger took over, as the errand that staged it names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// Which.
+    pub key: Key,
+    /// In which generation.
+    pub generation: u32,
+    /// Its shard.
+    pub shard: Shard,
+    /// The incarnation of the shard in which the errand began.
+    pub incarnation: u32,
 }
 
 /// What the ledger tells the book: one version of a record, with its history.
@@ -249,7 +262,7 @@ pub struct AuditEntry {
 
 /// What roles and operators ask of the book. Every write may be repeated; a dropped future may have written.
 #[async_trait]
-pub trait Book: Registry {
+pub trait Book: Registry + Recovery {
     /// Accepts jobs, each by itself, and writes the door's log. On the disk before the answer. At most 500 at once.
     ///
     /// # Errors
@@ -271,13 +284,13 @@ pub trait Book: Registry {
     /// Marks rows staged, where they are still planned in that generation.
     ///
     /// # Errors
-    /// `BookError`.
-    async fn mark_staged(&self, rows: &[(Key, u32)]) -> Result<(), BookError>;
+    /// `OtherIncarnation` for all where the shard of one is in a later incarnation than its mark; `BookError`.
+    async fn mark_staged(&self, rows: &[Mark]) -> Result<(), BookError>;
 
     /// Writes stories of records that ended as sent, cancelled or suppressed; answers in order.
     ///
     /// # Errors
-    /// `BookError` for all: nothing is known.
+    /// `OtherIncarnation` for all where the shard of one is in a later incarnation than its record was read in; `BookError` for all: nothing is known.
     async fn settle(&self, stories: Vec<Story>, at: Moment) -> Result<Vec<Told>, BookError>;
 
     /// Takes evidence about a token where no record stands, or a provider's event.
@@ -295,7 +308,7 @@ pub trait Book: Registry {
     /// Applies and closes a verb's row; who swapped closes it as applied, even over a refusal. Whether it stands applied.
     ///
     /// # Errors
-    /// `BookError`.
+    /// `OtherIncarnation` where the shard is in a later one than the swapped record; `BookError`.
     async fn close_verb(&self, number: u64, end: VerbEnd, at: Moment) -> Result<bool, BookError>;
 
     /// Verbs' rows open since before `before`.

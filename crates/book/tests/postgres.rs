@@ -68,6 +68,8 @@ promises!(
     r3_a_drain_reaches_all_that_run,
     r4_an_incarnation_is_raised_once,
     r5_a_report_counts_for_its_incarnation,
+    an_errand_of_an_earlier_incarnation_changes_nothing,
+    a_shards_rows_and_verbs_are_found,
     cancel_and_settle_agree_in_either_order,
 );
 
@@ -175,7 +177,7 @@ async fn schedulers_that_plan_at_once_read_different_rows() {
     tamper(&books[0], "UPDATE jobs SET staging_until = 0").await;
     let all = books[2].plan(&shards, given::minutes(600), 500).await.expect("the book answers");
     assert_eq!(all.len(), 300, "what a dead scheduler held is free after seconds");
-    let marks: Vec<_> = all.iter().map(|p| (p.row.job.key.clone(), 1)).collect();
+    let marks: Vec<_> = all.iter().map(|p| given::mark(&p.row.job.key, 1)).collect();
     join_all(books.iter().map(|book| book.mark_staged(&marks))).await.into_iter().for_each(|marked| marked.expect("the book answers"));
     assert_eq!(books[0].day(given::DATE, None).await.expect("the book answers").staged, 300);
     assert_eq!(books.iter().map(|book| book.store().undone()).sum::<u64>(), 0, "marking in any order meets no deadlock");
@@ -187,7 +189,7 @@ async fn settlers_of_overlapping_keys_never_deadlock() {
     let book = open(&url).await;
     let jobs: Vec<Job> = (0..40).map(|n| given::job("acme", n)).collect();
     book.accept(jobs.clone(), &given::door()).await.expect("the book answers");
-    let marks: Vec<_> = jobs.iter().map(|job| (job.key.clone(), 1)).collect();
+    let marks: Vec<_> = jobs.iter().map(|job| given::mark(&job.key, 1)).collect();
     book.mark_staged(&marks).await.expect("the book answers");
     let books = [book, open(&url).await];
     let settlers = (0..16_usize).map(|settler| {

@@ -61,6 +61,8 @@ promises!(
     r3_a_drain_reaches_all_that_run,
     r4_an_incarnation_is_raised_once,
     r5_a_report_counts_for_its_incarnation,
+    an_errand_of_an_earlier_incarnation_changes_nothing,
+    a_shards_rows_and_verbs_are_found,
     cancel_and_settle_agree_in_either_order,
 );
 

@@ -67,7 +67,7 @@ impl Teller<'_> {
     async fn tell_each(self, stories: Vec<Story>, at: Moment) -> Result<Vec<Option<Told>>, BookError> {
         match self.tell(stories.clone(), at).await {
             Ok(told) => return Ok(told.into_iter().map(Some).collect()),
-            Err(error @ BookError::Unavailable { .. }) => return Err(error),
+            Err(error @ (BookError::Unavailable { .. } | BookError::OtherIncarnation)) => return Err(error),
             Err(error) if stories.len() == 1 => return Err(error),
             Err(_one_of_them) => {}
         }

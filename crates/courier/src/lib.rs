@@ -10,16 +10,19 @@
 //!
 //! Uses the ports `ledger`, `book` and `review`; the roles and the API use it. Read `stage.rs`, then `verdict.rs`.
 
+mod begin;
 mod close;
 mod error;
 mod holds;
 pub mod pause;
+pub mod recover;
 mod rules;
 mod stage;
 mod verb;
 mod verdict;
 pub mod witness;
 
+pub use begin::{Begun, begin};
 pub use close::{Closed, record_dead_letters, settle};
 pub use error::CourierError;
 pub use holds::{copy_holds, held, in_force, strongest};

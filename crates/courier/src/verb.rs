@@ -1,6 +1,6 @@
 //! An operator's verb: first a row in the book, then a transition, then one transaction that applies it and closes the row.
 
-use curfew_book::{Book, BookState, OpenedVerb, Planned, Row, VerbEnd, VerbRequest};
+use curfew_book::{Book, BookError, BookState, OpenedVerb, Planned, Row, VerbEnd, VerbRequest};
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::transition::{Event, Refusal, transition};
 use curfew_domain::verb::NumberedVerb;
@@ -8,7 +8,7 @@ use curfew_domain::{Key, State};
 use curfew_ledger::{Ledger, Swap, Swapped};
 use curfew_review::Review;
 
-use crate::{CourierError, Rulebook, stage};
+use crate::{CourierError, Rulebook, begin, stage};
 
 /// What became of a verb.
 #[derive(Clone, PartialEq, Debug)]
@@ -79,12 +79,19 @@ pub async fn finish(
         let read_at = ledger.now().await?;
         let Some(row) = book.by_key(key).await? else { return Ok(book.close_verb(verb.number, VerbEnd::Refused(State::Cancelled), read_at).await?) };
         if row.state == BookState::Planned && row.generation == verb.generation {
-            let _staged = stage(ledger, book, review, rulebook, vec![Planned { row }], read_at).await?;
+            // Read again within the errand, which begins with the shard's incarnation.
+            let begun = begin(ledger, &[row.job.shard]).await?;
+            let rows = book.by_key(key).await?.filter(|row| row.state == BookState::Planned && row.generation == verb.generation);
+            let _staged = stage(ledger, book, review, rulebook, rows.map(|row| Planned { row }).into_iter().collect(), &begun).await?;
         } else if row.state != BookState::Staged {
             return Ok(book.close_verb(verb.number, VerbEnd::InTheBook, read_at).await?);
         }
         if let Some(end) = swap(ledger, key, verb, actor).await? {
-            return Ok(book.close_verb(verb.number, end, read_at).await?);
+            match book.close_verb(verb.number, end, read_at).await {
+                // Its shard was recovered meanwhile: the swap may be lost, so it is looked for again.
+                Err(BookError::OtherIncarnation) => continue,
+                closed => return Ok(closed?),
+            }
         }
     }
     Err(CourierError::Contended)

@@ -3,7 +3,7 @@
 use curfew_book::{Book, Evidence, EvidenceSource, EvidenceTaken, Fate};
 use curfew_domain::transition::{Event, Refusal, Verdict, transition};
 use curfew_domain::{Key, Moment, Record, State, Token};
-use curfew_ledger::{Ledger, Swap, Swapped};
+use curfew_ledger::{Ledger, LedgerError, Swap, Swapped};
 
 use crate::{CourierError, Rulebook};
 
@@ -74,21 +74,26 @@ pub async fn report(ledger: &dyn Ledger, book: &dyn Book, rulebook: &Rulebook, r
     let mut own = report.own.filter(|own| own.state == State::Handoff && own.token == Some(report.token)).cloned();
     for _ in 0..TRIES_MAX {
         let now = ledger.now().await?;
+        let of_its_owner = own.is_some();
         let found = match own.take() {
             Some(own) => Some(own),
             None => ledger.records(std::slice::from_ref(report.key)).await?.pop().flatten(),
         };
         let Some(record) = found.filter(|r| r.generation >= report.generation) else { return to_the_book(book, report, now).await };
         let rules = rulebook.rules(&record, jitter);
-        match transition(&record, &Event::Verdict { token: report.token, verdict: report.verdict, rules }, now) {
+        let token = doubted(&record, &report);
+        match transition(&record, &Event::Verdict { token, verdict: report.verdict, rules }, now) {
             Ok(mut change) => {
                 if let Some(entry) = &mut change.history {
                     report.by.actor().clone_into(&mut entry.actor);
                 }
                 let next = change.record.clone();
-                match ledger.swap(Swap::of(&record, change)).await? {
-                    Swapped::Swapped => return Ok(Reported::Written(Box::new(next))),
-                    Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full => {}
+                match ledger.swap(Swap::of(&record, change)).await {
+                    Ok(Swapped::Swapped) => return Ok(Reported::Written(Box::new(next))),
+                    Ok(Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full) => {}
+                    // Its shard was recovered meanwhile: a verdict crosses over, by the record as it stands there.
+                    Err(LedgerError::OtherServer) if of_its_owner => {}
+                    Err(error) => return Err(error.into()),
                 }
             }
             Err(Refusal::ForTheBook) => return to_the_book(book, report, now).await,
@@ -107,6 +112,18 @@ pub async fn report(ledger: &dyn Ledger, book: &dyn Book, rulebook: &Rulebook, r
         }
     }
     Err(CourierError::Contended)
+}
+
+/// Where the ledger lost its latest part, the record doubts every token of its generation at once: any acceptance of it is the one.
+fn doubted(record: &Record, report: &Report<'_>) -> Token {
+    let known = record.token == Some(report.token) || record.window_doubts.contains(&report.token) || record.doubts.contains(&report.token);
+    let all = match record.token {
+        Some(Token::ANY) if record.generation == report.generation => true,
+        _other => record.generation > report.generation && record.doubts.contains(&Token::ANY),
+    };
+    // Behind a doubt about all tokens stands one that is known by name: the job is in handoff under the former.
+    let hidden = record.state == State::Handoff && record.token == Some(Token::ANY);
+    if all && (!known || hidden) && matches!(report.verdict, Verdict::Accepted(_)) { Token::ANY } else { report.token }
 }
 
 async fn to_the_book(book: &dyn Book, report: Report<'_>, at: Moment) -> Result<Reported, CourierError> {

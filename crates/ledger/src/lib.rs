@@ -20,8 +20,10 @@ pub mod conformance;
 mod error;
 pub mod lead;
 mod port;
+mod recovery;
 pub mod redis;
 pub mod sql;
 
 pub use error::LedgerError;
 pub use port::{Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, Suppression, Swap, Swapped, TimerEntry};
+pub use recovery::{Adopted, Meta, Recoverable, Survivor};

@@ -12,7 +12,7 @@ use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 
 use crate::clock::{NodeClock, Reading};
 use crate::lead::{Lead, Standing, Wish};
-use crate::LedgerError;
+use crate::{LedgerError, Recoverable};
 
 /// A record as the ledger holds it, with what stands beside it.
 #[derive(Clone, PartialEq, Debug)]
@@ -403,6 +403,20 @@ pub trait Ledger: Send + Sync {
     /// # Errors
     /// `LedgerError`.
     async fn live_by_state(&self) -> Result<BTreeMap<State, u64>, LedgerError>;
+
+    /// The incarnation of a shard, in which an errand that begins now is (DESIGN 8); 0 where it can't change.
+    ///
+    /// # Errors
+    /// `OtherServer` while nobody has recovered it.
+    async fn incarnation(&self, shard: Shard) -> Result<u32, LedgerError> {
+        let _the_only_one = shard;
+        Ok(0)
+    }
+
+    /// What recovery asks; `None` for a ledger that can't lose its latest part apart from its book.
+    fn recoverable(&self) -> Option<&dyn Recoverable> {
+        None
+    }
 
     /// Whether leases found at the start belong to dead processes: true for a ledger that only this process may open.
     fn leases_die_with_process(&self) -> bool;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use curfew_book::conformance::given::{DATE, accepted, ask, in_doubt, job, minutes, now, receipt, record, shards, story, token};
+use curfew_book::conformance::given::{DATE, accepted, ask, in_doubt, job, mark, minutes, now, receipt, record, shards, story, token};
 use curfew_book::postgres::PostgresBook;
 use curfew_book::sql::SqlBook;
 use curfew_book::{BookError, Evidence, EvidenceSource, Fate, OpenedVerb, Row, Story, VerbEnd};
@@ -136,7 +136,7 @@ async fn take(pair: &Pair, step: &Step) -> String {
     let (actor, at) = ("alice", minutes(100));
     match step.clone() {
         Step::Accept(n) => words(pair.book.accept(vec![one(n), other(n)], &curfew_book::conformance::given::door()).await),
-        Step::Mark(n, generation) => words(pair.book.mark_staged(&[(one(n).key, generation)]).await),
+        Step::Mark(n, generation) => words(pair.book.mark_staged(&[mark(&one(n).key, generation)]).await),
         Step::Settle(stories) => {
             let stories = stories.into_iter().map(|(n, generation, version, state, doubt)| told(n, generation, version, state, doubt));
             words(pair.book.settle(stories.collect(), now()).await)

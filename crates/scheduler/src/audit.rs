@@ -92,7 +92,9 @@ async fn missing(ports: &Ports, key: &Key, read_at: curfew_domain::Moment, audit
         return Ok(());
     }
     if row.job.release_at > read_at {
-        curfew_courier::stage(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, vec![Planned { row }], read_at).await?;
+        let begun = curfew_courier::begin(&*ports.ledger, &[row.job.shard]).await?;
+        let rows = ports.book.by_key(key).await?.filter(|row| row.state == BookState::Staged).map(|row| Planned { row });
+        curfew_courier::stage(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, rows.into_iter().collect(), &begun).await?;
         repaired(audited, AuditKind::Record, 1);
     } else {
         let seen = "the ledger has no record of a staged job whose release has passed";

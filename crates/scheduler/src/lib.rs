@@ -17,6 +17,7 @@ mod heal;
 mod housekeeping;
 mod leads;
 mod ports;
+mod recover;
 mod release;
 mod run;
 mod served;

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::credit::{Drain, Room};
 use crate::leads::Leads;
+use crate::recover::{self, Recoveries};
 use crate::served::Served;
 use crate::stage::{Filling, Step};
 use crate::tick::Leases;
@@ -27,6 +28,8 @@ use crate::{Ports, Settings, heal, housekeeping, release, settle, stage};
 const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(2);
 /// Open verbs.
 const VERBS_EVERY: Duration = Duration::from_secs(1);
+/// Whether a shard must be recovered.
+const RECOVER_EVERY: Duration = Duration::from_millis(500);
 /// Heartbeats.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// The auditor.
@@ -84,6 +87,7 @@ impl Scheduler {
             kept("stage", &stop, || self.stage_loop(&stop).boxed()),
             kept("tick", &stop, || self.tick_loop(&stop).boxed()),
             kept("settle", &stop, || self.settle_loop(&stop).boxed()),
+            kept("recover", &stop, || self.recover_loop(&stop).boxed()),
             kept("now and then", &stop, || self.now_and_then(&stop).boxed()),
         );
         self.leads.leave(&*self.ports.ledger, &self.settings.shards).await;
@@ -237,6 +241,17 @@ impl Scheduler {
             }
         }
         broken.map(|()| more)
+    }
+
+    async fn recover_loop(&self, stop: &CancellationToken) {
+        let mut ticks = ticks(RECOVER_EVERY);
+        let unheard = Notify::new();
+        let mut recoveries = Recoveries::default();
+        while next(&mut ticks, &unheard, stop).await {
+            if let Err(error) = recover::step(&self.ports, &self.settings, &mut recoveries).await {
+                failed("recover", &error).await;
+            }
+        }
     }
 
     async fn now_and_then(&self, stop: &CancellationToken) {

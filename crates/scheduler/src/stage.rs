@@ -51,9 +51,9 @@ impl Filling {
 
 /// One round.
 pub(crate) async fn step(ports: &Ports, settings: &Settings, shards: &[Shard], filling: &mut Filling) -> Result<Step, CourierError> {
-    let read_at = ports.ledger.now().await?;
+    let begun = curfew_courier::begin(&*ports.ledger, shards).await?;
     let limit = ROWS_MAX + filling.stuck.min(STUCK_MAX);
-    let rows: Vec<Planned> = ports.book.plan(shards, read_at.plus(settings.staging_window), limit).await?;
+    let rows: Vec<Planned> = ports.book.plan(&begun.shards(), begun.at.plus(settings.staging_window), limit).await?;
     if rows.is_empty() {
         filling.stuck = 0;
         return Ok(Step::Idle);
@@ -66,7 +66,7 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, shards: &[Shard], f
     for planned in &rows {
         ports.pauses.at(Point::BeforeStaging, &planned.row.job.key).await;
     }
-    let staged = curfew_courier::stage(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, rows, read_at).await?;
+    let staged = curfew_courier::stage(&*ports.ledger, &*ports.book, &*ports.review, &ports.rulebook, rows, &begun).await?;
     filling.stuck = u32::try_from(staged.left).unwrap_or(u32::MAX);
     Ok(if count == limit as usize && staged.created > 0 { Step::More } else { Step::Idle })
 }

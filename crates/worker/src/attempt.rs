@@ -9,7 +9,7 @@ use curfew_domain::outcome::{Outcome, Stage};
 use curfew_domain::sealed::Sealed;
 use curfew_domain::transition::{Event, Refusal, transition};
 use curfew_domain::{Key, Moment, OutcomeClass, Record, Shard, State, Token};
-use curfew_ledger::{Ledger, Swap, Swapped};
+use curfew_ledger::{Ledger, LedgerError, Swap, Swapped};
 use curfew_telemetry::metrics;
 use curfew_transport::{Bounds, HandOff, HandOffProgress, LastLook, Look, Prepared};
 
@@ -87,11 +87,16 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
         Intent::Written => {}
         Intent::Fenced => {
             prepared.abandon().await;
+            not_handed_off(worker, &record, token);
             return Ended::Fenced;
         }
         Intent::Unanswered => {
             prepared.abandon().await;
-            return unanswered(worker, leased, token).await;
+            let ended = unanswered(worker, leased, token).await;
+            if !matches!(ended, Ended::Handed(..)) {
+                not_handed_off(worker, &record, token);
+            }
+            return ended;
         }
     }
     progress.set(Seen::Handoff(Box::new(leased.record.clone()), token, prepared.stage()));
@@ -138,6 +143,10 @@ async fn intent(worker: &Worker, leased: &mut Leased, token: Token, pins: &[Stri
             }
         };
         let next = change.record.clone();
+        // From before it is sent: a shard that recovers is told of it, whether it was written or not.
+        if !worker.held.begin(&next, token, asked + worker.settings.lease, &leased.good_until) {
+            return Intent::Fenced;
+        }
         match worker.ports.ledger.swap(Swap::of(&leased.record, change).on_disk()).await {
             Ok(Swapped::Swapped) => {
                 leased.moved_to(next, asked);
@@ -149,10 +158,24 @@ async fn intent(worker: &Worker, leased: &mut Leased, token: Token, pins: &[Stri
             }
             Ok(Swapped::Conflict(standing)) if leased.is_our_lost_reply(&standing) => leased.record = *standing,
             Ok(Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full) => return Intent::Fenced,
+            // Refused for certain: the claim is of an earlier incarnation, or of before its shard was lost.
+            Err(LedgerError::OtherServer | LedgerError::Recovering | LedgerError::Halted) => return Intent::Fenced,
             Err(_unanswered) => return Intent::Unanswered,
         }
     }
     Intent::Fenced
+}
+
+/// Nothing was handed over under the token. A report may have asserted it meanwhile: that is taken back like any other verdict.
+fn not_handed_off(worker: &Worker, record: &Record, token: Token) {
+    if worker.ports.ledger.recoverable().is_some() {
+        worker.verdicts.keep(&record.key, record.generation, token, &Known::NotAccepted(nothing_handed_over()));
+    }
+    worker.held.end(token);
+}
+
+fn nothing_handed_over() -> Outcome {
+    Outcome::new(OutcomeClass::Transient, Stage::Content, "intent-unanswered", "the ledger didn't answer the intent; nothing was handed over")
 }
 
 /// The intent may stand, and nothing was handed over under it: that is a verdict, once the ledger answers again. Where it doesn't stand the
@@ -161,15 +184,10 @@ async fn unanswered(worker: &Worker, leased: &mut Leased, token: Token) -> Ended
     loop {
         let now = worker.clock.now();
         let found = worker.ports.ledger.records(std::slice::from_ref(&leased.record.key)).await.map(|mut found| found.pop().flatten());
+        let standing_in = found.as_ref().ok().and_then(Option::as_ref).map_or(0, |standing| standing.incarnation);
         let fenced = match found {
             Ok(Some(standing)) if standing.token == Some(token) => {
-                let outcome = Outcome::new(
-                    OutcomeClass::Transient,
-                    Stage::Content,
-                    "intent-unanswered",
-                    "the ledger didn't answer the intent; nothing was handed over",
-                );
-                return Ended::Handed(token, Known::NotAccepted(outcome));
+                return Ended::Handed(token, Known::NotAccepted(nothing_handed_over()));
             }
             Ok(Some(standing)) if standing.version == leased.record.version && standing.generation == leased.record.generation => {
                 leased.swap_own(&Event::GiveBack { worker: worker.id, waits_for: None, until: now }, now).await
@@ -184,6 +202,8 @@ async fn unanswered(worker: &Worker, leased: &mut Leased, token: Token) -> Ended
         match fenced {
             Ok(Some(_given_back)) => return Ended::Returned,
             Ok(None) => {}
+            // The claim is of an earlier incarnation: nobody can use it any more.
+            Err(LedgerError::OtherServer) if leased.record.incarnation < standing_in => return Ended::Fenced,
             Err(_unanswered) if worker.kill.is_cancelled() => return Ended::Fenced,
             Err(_unanswered) => tokio::time::sleep(INTENT_AGAIN).await,
         }

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::attempt::Progress;
 use crate::clock::LedgerClock;
 use crate::gate::Spacing;
+use crate::held::Held;
 use crate::lane::Lane;
 use crate::ports::{Ports, Settings};
 use crate::steps::{self, Answer};
@@ -31,6 +32,7 @@ pub struct Worker {
     pub(crate) settings: Settings,
     pub(crate) clock: LedgerClock,
     pub(crate) verdicts: Verdicts,
+    pub(crate) held: Held,
     /// What isn't in handoff is given back from here on.
     pub(crate) give_back: CancellationToken,
     /// Everything ends now; what is owed, timers find.
@@ -69,6 +71,7 @@ impl Worker {
             settings,
             clock,
             verdicts: Verdicts::default(),
+            held: Held::default(),
             give_back: CancellationToken::new(),
             kill: CancellationToken::new(),
             waiting: Mutex::new(HashMap::new()),

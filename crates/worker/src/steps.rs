@@ -237,6 +237,7 @@ async fn given_back(worker: &Worker, leased: &mut Leased) -> Answer {
         let now = worker.clock.now();
         match leased.swap_own(&Event::GiveBack { worker: worker.id, waits_for: None, until: now }, now).await {
             Ok(_given_back_or_moved_on) => return Answer::Ack,
+            Err(LedgerError::OtherServer | LedgerError::Recovering) => return dropped(WakeUpResult::Recovering),
             Err(_unanswered) => tokio::time::sleep(TRY_AGAIN).await,
         }
     }
@@ -297,6 +298,8 @@ async fn write_before(worker: &Worker, leased: &mut Leased, outcome: &Outcome, p
                 return if after.state == State::DeadLetter { Answer::Reject } else { Answer::Ack };
             }
             Ok(None) => return dropped(WakeUpResult::Stale),
+            // The claim is of before its shard was lost: recovery gives it back.
+            Err(LedgerError::OtherServer | LedgerError::Recovering) => return dropped(WakeUpResult::Recovering),
             Err(error) => {
                 tracing::warn!(key = %was.key, error_class = "ledger", "an outcome waits to be written: {error}");
                 tokio::select! {

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use curfew_courier::recover::{Assertable, Known as Asserted};
 use curfew_courier::{By, CourierError, Report, Reported, report};
 use curfew_domain::limits::VERDICT_MEMORY;
 use curfew_domain::outcome::{Outcome, Receipt};
 use curfew_domain::transition::Verdict;
-use curfew_domain::{Key, Record, Token};
+use curfew_domain::{Key, Record, Shard, Token};
 
 use crate::ports::Ports;
 use crate::run::Worker;
@@ -91,6 +92,24 @@ impl Verdicts {
         self.assert(ports, |kept| !kept.written && kept.at.elapsed() >= OWED_AFTER).await
     }
 
+    /// What is known of a shard's tokens, as far back as `since`; of every one where nobody can tell how much is lost.
+    pub(crate) fn of_shard(&self, shard: Shard, since: Option<Duration>, shard_of: impl Fn(&Key) -> Shard) -> Vec<Assertable> {
+        let all = self.lock();
+        let recent = all.iter().filter(|(_, kept)| !kept.written || since.is_none_or(|since| kept.at.elapsed() <= since));
+        let of_the_shard = recent.filter(|(_, kept)| shard_of(&kept.key) == shard);
+        let asserted = of_the_shard.map(|(token, kept)| Assertable {
+            key: kept.key.clone(),
+            generation: kept.generation,
+            token: *token,
+            known: match &kept.known {
+                Known::Accepted(receipt) => Asserted::Accepted(receipt.clone()),
+                Known::NotAccepted(outcome) => Asserted::NotAccepted(Box::new(outcome.clone())),
+                Known::Unknown(_) => Asserted::Unknown,
+            },
+        });
+        asserted.collect()
+    }
+
     async fn assert(&self, ports: &Ports, which: impl Fn(&Kept) -> bool) -> Result<usize, CourierError> {
         let all: Vec<_> = self.lock().iter().filter(|(_, kept)| which(kept)).map(|(token, kept)| (*token, kept.clone())).collect();
         let mut failed = Ok(());
@@ -117,6 +136,7 @@ impl Verdicts {
 pub(crate) async fn insist(worker: &Worker, own: &Record, token: Token, known: &Known) -> Option<Reported> {
     let (ports, key, generation) = (&worker.ports, &own.key, own.generation);
     worker.verdicts.keep(key, generation, token, known);
+    worker.held.end(token);
     let mut later = 0;
     loop {
         let said = Report { key, generation, token, verdict: known.as_verdict(), by: By::Worker, own: Some(own) };

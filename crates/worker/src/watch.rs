@@ -16,12 +16,14 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::circuit::Probe;
+use crate::held;
 use crate::lane::{Consequence, Lane, OpenHold};
 use crate::run::Worker;
 
 const CLOCK_EVERY: Duration = Duration::from_secs(1);
 const CIRCUIT_EVERY: Duration = Duration::from_secs(1);
 const OWED_EVERY: Duration = Duration::from_secs(5);
+const RECOVERIES_EVERY: Duration = Duration::from_millis(500);
 
 /// Runs all of it until `stop`.
 pub(crate) async fn beside(worker: Arc<Worker>, stop: CancellationToken) {
@@ -30,6 +32,7 @@ pub(crate) async fn beside(worker: Arc<Worker>, stop: CancellationToken) {
         if all.is_empty() {
             all.spawn(keep_time(Arc::clone(&worker)));
             all.spawn(report_owed(Arc::clone(&worker)));
+            all.spawn(report_to_recoveries(Arc::clone(&worker)));
             for lane in worker.ports.lanes.values() {
                 all.spawn(watch(Arc::clone(&worker), Arc::clone(lane)));
             }
@@ -64,6 +67,18 @@ async fn keep_time(worker: Arc<Worker>) {
                 }
                 Err(_still_away) => {}
             }
+        }
+    }
+}
+
+/// A shard that recovers waits for this worker's report.
+async fn report_to_recoveries(worker: Arc<Worker>) {
+    let mut ticks = tokio::time::interval(RECOVERIES_EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = held::look(&worker).await {
+            tracing::debug!(role = "worker", error_class = "ledger", "whether a shard recovers can't be asked: {error}");
         }
     }
 }

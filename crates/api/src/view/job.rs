@@ -191,7 +191,7 @@ pub(super) fn owned_by_ledger(row: &Row, record: &Record) -> bool {
 
 /// The record that a row of the book would have: for the sentence, and so that a job reads the same wherever it is.
 fn as_record(row: &Row, tombstone: Option<&Record>, around: &Around<'_>) -> Record {
-    let mut record = first_version(row, around.rulebook, around.now).record;
+    let mut record = first_version(row, around.rulebook, 0, around.now).record;
     record.state = match row.state {
         BookState::Planned | BookState::Staged => State::Scheduled,
         BookState::Sent => State::Sent,

@@ -13,7 +13,7 @@ use curfew_domain::verb::Verb;
 use curfew_domain::{JobId, Key, Moment, Reason, Record, Shard, State, Token, form};
 use uuid::{NoContext, Timestamp, Uuid};
 
-use crate::{Accepted, Book, Door, Story, VerbRequest};
+use crate::{Accepted, Book, Door, Mark, Story, VerbRequest};
 
 /// The suites' day.
 pub const DATE: &str = "2026-12-01";
@@ -70,10 +70,15 @@ pub async fn accepted(book: &dyn Book, job: &Job) {
     assert!(matches!(answers.as_slice(), [Accepted::New(_)]), "a new key is accepted");
 }
 
+/// A mark of an errand that began in a shard's first incarnation.
+pub fn mark(key: &Key, generation: u32) -> Mark {
+    Mark { key: key.clone(), generation, shard: Shard::of_tenant(key.tenant(), 4), incarnation: 0 }
+}
+
 /// Accepts one job and marks it staged.
 pub async fn staged(book: &dyn Book, job: &Job) {
     accepted(book, job).await;
-    book.mark_staged(&[(job.key.clone(), 1)]).await.expect("the book answers");
+    book.mark_staged(&[mark(&job.key, 1)]).await.expect("the book answers");
 }
 
 /// Token `n`.

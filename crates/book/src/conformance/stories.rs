@@ -5,7 +5,7 @@ use curfew_domain::verb::Verb;
 use curfew_domain::{Key, Outcome, OutcomeClass, State, Token};
 
 use super::Bench;
-use super::given::{accepted, ask, in_doubt, job, minutes, now, receipt, record, shards, staged, story, token};
+use super::given::{accepted, ask, in_doubt, job, mark, minutes, now, receipt, record, shards, staged, story, token};
 use crate::{Book, BookState, Evidence, EvidenceSource, EvidenceTaken, Fate, Row, Told};
 
 pub(super) async fn row(book: &dyn Book, key: &Key) -> Row {
@@ -21,7 +21,7 @@ pub async fn planning_reads_what_is_due(bench: &dyn Bench) {
         one.release_at = minutes(60 - n);
         accepted(&*book, &one).await;
     }
-    book.mark_staged(&[(job("acme", 5).key, 1), (job("acme", 4).key, 2), (job("acme", 99).key, 1)]).await.expect("the book answers");
+    book.mark_staged(&[mark(&job("acme", 5).key, 1), mark(&job("acme", 4).key, 2), mark(&job("acme", 99).key, 1)]).await.expect("the book answers");
     let verb = book.open_verb(ask(&job("acme", 3).key, Verb::Cancel)).await.expect("the book answers");
     assert!(matches!(verb, crate::OpenedVerb::Done(_)), "far ahead");
     let mut near = ask(&job("acme", 2).key, Verb::Cancel);

@@ -51,12 +51,16 @@ enum Doubted {
 }
 
 fn doubted(row: &Row, item_in_doubt: bool, evidence: &Evidence) -> Doubted {
+    let accepted = matches!(evidence.fate, Fate::Accepted(_));
     match (evidence.token, row.doubt) {
         // A provider's event names the job alone: it speaks of the one open doubt.
         (None, Some(_)) => Doubted::Present,
         (Some(token), Some(doubt)) if token == doubt => Doubted::Present,
         (Some(token), _other) if row.window_doubts.contains(&token) => Doubted::Window(token),
         (Some(token), _other) if row.doubts.contains(&token) => Doubted::Earlier(token),
+        // A ledger lost its latest part: each acceptance of that generation settles the doubt about all its tokens; a refusal settles none.
+        (Some(_), Some(Token::ANY)) if accepted && evidence.generation == row.generation => Doubted::Present,
+        (Some(_), _other) if accepted && row.doubts.contains(&Token::ANY) => Doubted::Earlier(Token::ANY),
         (_nameless, None) if item_in_doubt && evidence.generation == row.generation => Doubted::Present,
         (None, None) => match row.doubts.as_slice() {
             [one] => Doubted::Earlier(*one),

@@ -15,6 +15,7 @@ mod holds;
 pub mod items;
 mod months;
 mod query;
+mod recovery;
 mod registry;
 pub mod rows;
 mod settle;
@@ -39,7 +40,7 @@ pub use transact::{unread, write};
 
 use crate::unreadable::Unreadable;
 use crate::{
-    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Evidence, EvidenceTaken, Filter, HoldRow, JobView, OpenVerb, OpenedVerb, Page,
+    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Mark, OpenVerb, OpenedVerb, Page,
     Planned, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest,
 };
 
@@ -116,7 +117,7 @@ impl Book for PostgresBook {
         stage::next_release(&self.store).await
     }
 
-    async fn mark_staged(&self, rows: &[(Key, u32)]) -> Result<(), BookError> {
+    async fn mark_staged(&self, rows: &[Mark]) -> Result<(), BookError> {
         stage::mark_staged(&self.store, rows).await
     }
 

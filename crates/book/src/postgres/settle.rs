@@ -8,8 +8,10 @@ use sqlx::PgConnection;
 
 use super::Halt;
 use super::items::{self, Circumstances};
+use super::recovery::guard;
 use super::rows::{Locked, lock_rows, save_histories, save_rows};
 use super::transact::write;
+use crate::judge::recovery::BegunIn;
 use crate::judge::{ItemFate, tell};
 use crate::{BookError, Story, Told};
 
@@ -25,6 +27,7 @@ pub async fn tell_stories(store: &Postgres, stories: Vec<Story>, owners: BTreeMa
 }
 
 async fn told(conn: &mut PgConnection, stories: &[Story], owners: &BTreeMap<String, String>, at: Moment) -> Result<Vec<Told>, Halt> {
+    guard(conn, &BegunIn::of_stories(stories)).await?;
     let mut rows: HashMap<Key, (Locked, bool)> =
         lock_rows(conn, stories.iter().map(|s| &s.record.key)).await?.into_iter().map(|l| (l.row.job.key.clone(), (l, false))).collect();
     let mut answers = Vec::with_capacity(stories.len());

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use curfew_domain::{Key, Moment, Shard};
+use curfew_domain::{Moment, Shard};
 use curfew_store::{Durability, Postgres, StoreError};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Halt;
+use super::recovery::guard;
 use super::rows::{column, locked, select};
 use super::transact::{unread, write};
-use crate::{BookError, Planned};
+use crate::judge::recovery::BegunIn;
+use crate::{BookError, Mark, Planned};
 
 /// How long a row that one scheduler read stays out of the others' way. It has the row staged and marked long before, or it is gone.
 const SOFT_CLAIM: Duration = Duration::from_secs(5);
@@ -74,13 +76,15 @@ pub(super) async fn next_release(store: &Postgres) -> Result<Option<Moment>, Boo
 }
 
 /// A mark that is lost with the server is made again: staging is idempotent. So it doesn't wait for the disk.
-pub(super) async fn mark_staged(store: &Postgres, rows: &[(Key, u32)]) -> Result<(), BookError> {
+pub(super) async fn mark_staged(store: &Postgres, rows: &[Mark]) -> Result<(), BookError> {
     if rows.is_empty() {
         return Ok(());
     }
-    let marks: (Vec<String>, Vec<i32>) = rows.iter().map(|(key, generation)| (key.as_str().to_owned(), generation.cast_signed())).unzip();
-    write(store, Durability::Process, "mark staged", marks, |conn, (keys, generations)| {
+    let marks: (Vec<String>, Vec<i32>) = rows.iter().map(|mark| (mark.key.as_str().to_owned(), mark.generation.cast_signed())).unzip();
+    let marks = (marks.0, marks.1, BegunIn::of_marks(rows));
+    write(store, Durability::Process, "mark staged", marks, |conn, (keys, generations, begun)| {
         Box::pin(async move {
+            guard(conn, begun).await?;
             let mark = sqlx::query(include_str!("queries/mark_staged.sql")).bind(keys).bind(generations);
             Ok(mark.execute(conn).await.map(drop).map_err(StoreError::asking("mark staged"))?)
         })

@@ -8,8 +8,10 @@ use sqlx::PgConnection;
 use super::Halt;
 use super::audit::{self, Entry};
 use super::items::{self, Circumstances};
+use super::recovery::guard;
 use super::rows::{Locked, column, lock_id, lock_row, number, save_histories, save_rows, text};
 use super::transact::{unread, write};
+use crate::judge::recovery::BegunIn;
 use crate::judge::{self, Closing, ItemFate, Opening};
 use crate::{BookError, OpenVerb, OpenedVerb, VerbEnd, VerbRequest, forms, paging};
 
@@ -71,6 +73,9 @@ pub(super) async fn close(store: &Postgres, number: u64, end: VerbEnd, at: Momen
 }
 
 async fn closed(conn: &mut PgConnection, number: u64, end: &VerbEnd, at: Moment) -> Result<bool, Halt> {
+    if let VerbEnd::Applied(record) = end {
+        guard(conn, &BegunIn::of([(record.shard, record.incarnation)].into_iter())).await?;
+    }
     let failed = StoreError::asking("close a verb");
     let job = sqlx::query(include_str!("queries/verb_job.sql")).bind(number.cast_signed());
     let job = job.fetch_optional(&mut *conn).await.map_err(failed)?.ok_or(BookError::NotFound)?;

@@ -10,6 +10,7 @@ mod evidence;
 mod holds;
 pub mod items;
 mod query;
+mod recovery;
 mod registry;
 pub mod rows;
 mod settle;
@@ -32,7 +33,7 @@ pub use transact::{Halt, book_error, unread, write};
 
 use crate::unreadable::Unreadable;
 use crate::{
-    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Evidence, EvidenceTaken, Filter, HoldRow, JobView, OpenVerb, OpenedVerb, Page,
+    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Mark, OpenVerb, OpenedVerb, Page,
     Planned, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest,
 };
 
@@ -80,7 +81,7 @@ impl Book for SqlBook {
         stage::next_release(&self.store).await
     }
 
-    async fn mark_staged(&self, rows: &[(Key, u32)]) -> Result<(), BookError> {
+    async fn mark_staged(&self, rows: &[Mark]) -> Result<(), BookError> {
         stage::mark_staged(&self.store, rows).await
     }
 

@@ -7,8 +7,10 @@ use curfew_store::{Durability, Queue, Sqlite, StoreError};
 use sqlx::SqliteConnection;
 
 use super::items;
+use super::recovery::guard;
 use super::rows::{Locked, lock_rows, save_histories, save_rows};
 use super::transact::{Halt, write};
+use crate::judge::recovery::BegunIn;
 use crate::judge::{ItemFate, tell};
 use crate::{BookError, Story, Told};
 
@@ -26,6 +28,7 @@ pub async fn tell_stories(store: &Sqlite, stories: Vec<Story>, owners: BTreeMap<
 }
 
 async fn told(conn: &mut SqliteConnection, stories: Vec<Story>, owners: BTreeMap<String, String>, at: Moment) -> Result<Vec<Told>, Halt> {
+    guard(conn, &BegunIn::of_stories(&stories)).await?;
     let mut rows: HashMap<Key, (Locked, bool)> =
         lock_rows(conn, stories.iter().map(|s| &s.record.key)).await?.into_iter().map(|l| (l.row.job.key.clone(), (l, false))).collect();
     let mut answers = Vec::with_capacity(stories.len());

@@ -1,12 +1,14 @@
 //! Staging's side of the book: what is due, and marking what the ledger now owns.
 
-use curfew_domain::{Key, Moment, Shard};
+use curfew_domain::{Moment, Shard};
 use curfew_store::{Durability, Queue, Sqlite, StoreError};
 
+use super::recovery::guard;
 use super::rows::{column, json_texts, locked, select};
 use super::transact::{unread, write};
+use crate::judge::recovery::BegunIn;
 use crate::unreadable::Unreadable;
-use crate::{BookError, Planned};
+use crate::{BookError, Mark, Planned};
 
 pub(super) async fn plan(store: &Sqlite, unreadable: &Unreadable, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError> {
     let shards: Vec<u8> = shards.iter().map(|s| s.0).collect();
@@ -39,12 +41,14 @@ pub(super) async fn next_release(store: &Sqlite) -> Result<Option<Moment>, BookE
 }
 
 /// A mark that is lost with the machine is made again: staging is idempotent. So it doesn't wait for the disk.
-pub(super) async fn mark_staged(store: &Sqlite, rows: &[(Key, u32)]) -> Result<(), BookError> {
-    let keys = json_texts(rows.iter().map(|(key, _)| key));
-    let marks: Vec<String> = rows.iter().map(|(key, generation)| format!("{key} {generation}")).collect();
+pub(super) async fn mark_staged(store: &Sqlite, rows: &[Mark]) -> Result<(), BookError> {
+    let keys = json_texts(rows.iter().map(|mark| &mark.key));
+    let marks: Vec<String> = rows.iter().map(|mark| format!("{} {}", mark.key, mark.generation)).collect();
     let marks = serde_json::to_string(&marks).expect("texts always serialise");
+    let begun = BegunIn::of_marks(rows);
     write(store, Queue::Ledger, Durability::Process, "mark staged", move |conn| {
         Box::pin(async move {
+            guard(conn, &begun).await?;
             let mark = sqlx::query(include_str!("queries/mark_staged.sql")).bind(keys).bind(marks);
             Ok(mark.execute(conn).await.map(drop).map_err(StoreError::during("mark staged"))?)
         })

@@ -7,9 +7,11 @@ use sqlx::SqliteConnection;
 
 use super::audit::{self, Entry};
 use super::items::{self, Circumstances};
+use super::recovery::guard;
 use super::rows::{Locked, column, lock_numbered, lock_row, save_histories, save_rows};
 use super::transact::{Halt, unread, write};
 use crate::forms;
+use crate::judge::recovery::BegunIn;
 use crate::judge::{self, Closing, ItemFate, Opening};
 use crate::{BookError, OpenVerb, OpenedVerb, VerbEnd, VerbRequest};
 
@@ -70,6 +72,9 @@ pub(super) async fn close(store: &Sqlite, number: u64, end: VerbEnd, at: Moment)
 }
 
 async fn closed(conn: &mut SqliteConnection, number: u64, end: VerbEnd, at: Moment) -> Result<bool, Halt> {
+    if let VerbEnd::Applied(record) = &end {
+        guard(conn, &BegunIn::of([(record.shard, record.incarnation)].into_iter())).await?;
+    }
     let find = sqlx::query(include_str!("queries/find_verb.sql")).bind(number.cast_signed());
     let found = find.fetch_optional(&mut *conn).await.map_err(StoreError::during("close a verb"))?.ok_or(BookError::NotFound)?;
     let applied = column::<Option<bool>>(&found, 3)?;

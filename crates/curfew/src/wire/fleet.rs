@@ -10,7 +10,7 @@ use curfew_broker::topology;
 use curfew_content::Zones;
 use curfew_domain::Shard;
 use curfew_ledger::redis::{Level, Options, RedisLedger};
-use curfew_ledger::{Ledger, LedgerError};
+use curfew_ledger::{Ledger, LedgerError, Recoverable};
 use curfew_review::postgres::PostgresReview;
 use curfew_store::{DurabilityLevel, Migration, Postgres, PostgresOptions};
 use curfew_telemetry::metrics::{Durability, Store};
@@ -114,13 +114,17 @@ async fn begin(book: &dyn Book, ledger: &RedisLedger) -> Result<(), WireError> {
         Ok(Some(_other_server)) => {
             tracing::error!(
                 error_class = "ledger",
-                "the ledger's server was restarted or replaced since the fleet last worked: nothing is sent until it is recovered"
+                "the ledger's server was restarted or replaced since the fleet last worked: nothing is sent until a scheduler has recovered it"
             );
             Ok(())
         }
-        Ok(None) => Err(WireError::Other(
-            "[ledger] url: this ledger is empty, though the book says that it was begun; it must be recovered, not begun anew".to_owned(),
-        )),
+        Ok(None) => {
+            tracing::error!(
+                error_class = "ledger",
+                "the ledger is empty, though the book says that it was begun: nothing is sent until a scheduler has recovered it"
+            );
+            Ok(())
+        }
         Err(error) => {
             tracing::warn!(error_class = "ledger", "the ledger isn't there yet: {error}");
             Ok(())

@@ -9,7 +9,7 @@ use curfew_book::postgres::PostgresBook;
 use curfew_broker::rabbit::{Found as Probed, Management, Rabbit};
 use curfew_broker::{Broker, BrokerError};
 use curfew_domain::Shard;
-use curfew_ledger::Ledger;
+use curfew_ledger::{Ledger, Recoverable};
 use curfew_ledger::redis::RedisLedger;
 use curfew_store::{Postgres, PostgresOptions};
 use curfew_telemetry::metrics::Durability;
@@ -136,9 +136,13 @@ async fn ledger(config: &Config, urls: &Urls<'_>, was_begun: bool, survey: &mut 
     let meta = match ledger.meta(Shard(0)).await {
         Err(error) => Err(error.to_string()),
         Ok(Some(meta)) if meta.of_this_server && !meta.recovering => Ok(format!("this fleet's, incarnation {}", meta.incarnation)),
-        Ok(Some(meta)) if meta.of_this_server => Err("it recovers: nothing is sent until that is over".to_owned()),
-        Ok(Some(_other)) => Err("its server was restarted or replaced since the fleet last worked: nothing is sent until it is recovered".to_owned()),
-        Ok(None) if was_begun => Err("it is empty, though the book says that it was begun: it must be recovered, not begun anew".to_owned()),
+        Ok(Some(meta)) if meta.of_this_server => Err("it recovers: nothing is sent until every worker has reported what it holds".to_owned()),
+        Ok(Some(_other)) => {
+            Err("its server was restarted or replaced since the fleet last worked: nothing is sent until a scheduler has recovered it".to_owned())
+        }
+        Ok(None) if was_begun => {
+            Err("it is empty, though the book says that it was begun: nothing is sent until a scheduler has recovered it".to_owned())
+        }
         Ok(None) => Ok("empty; the first process begins it".to_owned()),
     };
     survey.add("ledger's records", meta);

@@ -179,7 +179,7 @@ impl RedisLedger {
     pub(super) async fn read_last_beat(&self) -> Result<Option<Beat>, LedgerError> {
         let mut oldest: Option<Beat> = None;
         for shard in self.shards() {
-            match self.last_beat_of(shard).await? {
+            match self.read_last_beat_of(shard).await? {
                 Some(beat) if oldest.is_none_or(|oldest| beat.count < oldest.count) => oldest = Some(beat),
                 Some(_) => {}
                 None => return Ok(None),
@@ -189,10 +189,7 @@ impl RedisLedger {
     }
 
     /// The last heartbeat that a shard holds, whoever its server is: what recovery begins with (DESIGN 8, T0).
-    ///
-    /// # Errors
-    /// `Unavailable`.
-    pub async fn last_beat_of(&self, shard: Shard) -> Result<Option<Beat>, LedgerError> {
+    pub(super) async fn read_last_beat_of(&self, shard: Shard) -> Result<Option<Beat>, LedgerError> {
         let key = self.keys.beat(shard);
         let found: (Option<u64>, Option<i64>) = self.plain(&key, redis::cmd("HMGET").arg(&key).arg("count").arg("at"), "last beat").await?;
         Ok(found.0.zip(found.1).map(|(count, at)| Beat { count, at: Moment::from_millis(at) }))

@@ -40,14 +40,14 @@ use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 
 use crate::clock::{NodeClock, Reading};
 use crate::lead::{Lead, Wish};
-use crate::{Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry};
+use crate::{Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Recoverable, Suppression, Swap, Swapped, TimerEntry};
 use address::Address;
 use clock::Clocks;
 use connect::Patience;
 use keys::Keys;
 use nodes::Nodes;
 
-pub use barrier::{Adopted, Meta};
+pub use crate::recovery::{Adopted, Meta};
 pub use durability::{Durability, Level};
 
 /// In front of a fleet's keys. Nothing removes them.
@@ -294,6 +294,14 @@ impl Ledger for RedisLedger {
 
     async fn live_by_state(&self) -> Result<BTreeMap<State, u64>, LedgerError> {
         self.count_live().await
+    }
+
+    async fn incarnation(&self, shard: Shard) -> Result<u32, LedgerError> {
+        self.known_incarnation(shard).await
+    }
+
+    fn recoverable(&self) -> Option<&dyn Recoverable> {
+        Some(self)
     }
 
     fn leases_die_with_process(&self) -> bool {

@@ -109,7 +109,7 @@ impl Script {
             Script::Beat => after_prelude!("lua/beat.lua"),
             Script::Permits => include_str!("lua/permits.lua"),
             Script::Lead => include_str!("lua/lead.lua"),
-            Script::Meta => include_str!("lua/meta.lua"),
+            Script::Meta => after_prelude!("lua/meta.lua"),
         }
     }
 

@@ -17,9 +17,27 @@ use crate::{LedgerError, TimerEntry};
 const WALK_MAX: usize = 1_000;
 
 type Walked = (Record, Option<TimerEntry>, Option<Moment>);
+/// A record, its timer with its postponements, its place in line.
+type Met<T> = (T, Option<(Moment, u32)>, Option<Moment>);
 
 impl RedisLedger {
     pub(super) async fn read_walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Walked>, LedgerError> {
+        let walked = self.walked(shard, after, limit, read).await?;
+        let timed = walked.into_iter().map(|(record, timer, line)| {
+            let timer = timer.map(|(at, postponed)| TimerEntry { record: record.clone(), at, postponed });
+            (record, timer, line)
+        });
+        Ok(timed.collect())
+    }
+
+    /// What `made` makes of each record, with its timer and how often that was postponed, and its place in line.
+    pub(super) async fn walked<T>(
+        &self,
+        shard: Shard,
+        after: Option<&Key>,
+        limit: usize,
+        made: impl Fn(&[u8], u32) -> Result<T, LedgerError>,
+    ) -> Result<Vec<Met<T>>, LedgerError> {
         if limit == 0 {
             return Ok(Vec::new());
         }
@@ -31,10 +49,8 @@ impl RedisLedger {
         let incarnation = reply.incarnation;
         let walked = reply.lists()?.into_iter().map(|list| {
             let [record, timer, postponed, line] = <[Value; 4]>::try_from(list).map_err(|_misfit| unknown_answer(Script::Walk))?;
-            let record = read(&bytes(record).unwrap_or_default(), incarnation)?;
             let postponed = number(postponed, Script::Walk)?;
-            let timer = moment(timer)?.map(|at| TimerEntry { record: record.clone(), at, postponed });
-            Ok((record, timer, moment(line)?))
+            Ok((made(&bytes(record).unwrap_or_default(), incarnation)?, moment(timer)?.map(|at| (at, postponed)), moment(line)?))
         });
         walked.collect()
     }

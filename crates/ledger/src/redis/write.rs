@@ -94,8 +94,7 @@ impl RedisLedger {
 
     fn create_call(&self, create: Create) -> Call {
         let key = create.change.record.key.clone();
-        // A record of incarnation 0 was made by somebody who has not read its shard: the errand begins with this call.
-        let incarnation = Some(create.change.record.incarnation).filter(|incarnation| *incarnation > 0);
+        let incarnation = Some(create.change.record.incarnation);
         let [record, index, at, line, horizon] = self.standing(&create.change);
         let args = [
             record,
@@ -110,6 +109,13 @@ impl RedisLedger {
         ];
         let all = self.keys.all(self.shard(&key));
         self.place_call(Script::Create, incarnation, &key, [all], args)
+    }
+
+    /// A create before which the version named gives way, whatever it is.
+    pub(super) async fn create_over(&self, create: Create, over: Option<(u32, u64)>) -> Result<Created, LedgerError> {
+        let mut call = self.create_call(create);
+        call.args.extend(over.map(|(generation, version)| fence(generation, version)));
+        created(self.call(call).await?)
     }
 
     fn swap_call(&self, swap: Swap) -> Call {

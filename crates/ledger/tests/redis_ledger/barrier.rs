@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use curfew_domain::outcome::{Outcome, OutcomeClass, Stage};
 use curfew_domain::transition::{Index, Rules, Verdict};
+use curfew_domain::verb::{NumberedVerb, Verb};
 use curfew_domain::{Event, State, Token};
-use curfew_ledger::redis::Adopted;
-use curfew_ledger::{Created, Ledger, LedgerError, Swapped};
+use curfew_ledger::redis::{Adopted, RedisLedger};
+use curfew_ledger::{Created, Ledger, LedgerError, Recoverable, Swapped};
 use curfew_testservers::redis::{Options, Redis};
 use uuid::Uuid;
 
-use super::jobs::{CLAIM, RELEASE, WORKER, create_of, due, intent, is_other_server, ledger, moved, opened, policy, record, stands, swap_of};
+use super::jobs::{CLAIM, RELEASE, WORKER, adopt, create_of, due, intent, is_other_server, ledger, moved, opened, policy, record, stands, swap_of};
 
 fn is_recovering<T>(answer: &Result<T, LedgerError>) -> bool {
     matches!(answer, Err(LedgerError::Recovering))
@@ -26,7 +27,7 @@ async fn a_first_start_is_said_once_and_keeps_what_stands() {
     let meta = ledger.meta(shard).await.expect("it answers").expect("it is written");
     assert_eq!((meta.incarnation, meta.recovering, meta.of_this_server), (0, false, true));
     due(&ledger, "acme/a").await;
-    ledger.adopt(shard, 3).await.expect("it answers");
+    adopt(&ledger, shard, 3).await;
     ledger.initialise().await.expect("it answers");
     assert_eq!(ledger.meta(shard).await.expect("it answers").map(|meta| meta.incarnation), Some(3));
     server.ask(&["DEL", &format!("test:{{{shard}}}:meta")]).await;
@@ -42,7 +43,7 @@ async fn a_shard_that_recovers_refuses_claims_and_intents_and_takes_reports() {
     let handed = moved(&ledger, &due(&ledger, "acme/handed").await, &CLAIM).await;
     moved(&ledger, &handed, &intent(9)).await;
     let shard = waiting.shard;
-    assert_eq!(opened(&server.url()).adopt(shard, 1).await.expect("it answers"), Adopted::Adopted);
+    assert_eq!(adopt(&opened(&server.url()), shard, 1).await, Adopted::Adopted);
 
     // The first call meets the new incarnation; from then on this process is in it.
     assert!(is_other_server(&ledger.get(&waiting.key).await));
@@ -53,16 +54,25 @@ async fn a_shard_that_recovers_refuses_claims_and_intents_and_takes_reports() {
         assert!(is_recovering(&ledger.swap(swap_of(&ledger, record, &event).await).await));
     }
     let now = ledger.now().await.expect("it answers");
-    assert!(is_recovering(&ledger.create(vec![create_of(record("acme/new", 1, now), now)]).await));
+    let mut new = record("acme/new", 1, now);
+    assert!(is_other_server(&ledger.create(vec![create_of(new.clone(), now)]).await), "staging that began before");
+    new.incarnation = 1;
+    assert!(is_recovering(&ledger.create(vec![create_of(new.clone(), now)]).await));
     assert!(is_recovering(&ledger.overdue(shard, Index::Watch, now, 10).await));
     assert!(is_recovering(&ledger.lines(shard, now, 10, 10, &[]).await));
     let agenda = ledger.agenda(&[shard, curfew_domain::Shard((shard.0 + 1) % 4)], now).await.expect("the other shard answers");
     assert!(!agenda[0].lines && !agenda[0].watch);
 
-    // Reports: a renewal, a give-back, a verdict.
+    // Reports: a renewal, a verdict. A claim or a verb is no report.
     let renewed = moved(&ledger, &handed, &Event::Renew { worker: WORKER, lease: Duration::from_secs(90) }).await;
-    let back = moved(&ledger, &claimed, &Event::GiveBack { worker: WORKER, waits_for: None, until: now }).await;
-    assert_eq!(back.state, State::Scheduled);
+    let cancel = NumberedVerb { number: 1, generation: 1, verb: Verb::Cancel };
+    for (record, event) in [
+        (&claimed, Event::GiveBack { worker: WORKER, waits_for: None, until: now }),
+        (&waiting, Event::Verb(&cancel)),
+        (&claimed, Event::Verb(&cancel)),
+    ] {
+        assert!(is_recovering(&ledger.swap(swap_of(&ledger, record, &event).await).await));
+    }
     let policy = policy();
     let refused = Outcome::new(OutcomeClass::Permanent, Stage::Dot, "test", "550");
     let rules = Rules { policy: &policy, jitter: 0.0, idempotency_window: None, attempt_max: Duration::from_secs(60) };
@@ -71,7 +81,7 @@ async fn a_shard_that_recovers_refuses_claims_and_intents_and_takes_reports() {
 
     // Recovery's own hands may do all.
     let hands = ledger.recovery();
-    assert_eq!(hands.create(vec![create_of(record("acme/new", 1, now), now)]).await.expect("it answers"), [Created::Created]);
+    assert_eq!(hands.create(vec![create_of(new, now)]).await.expect("it answers"), [Created::Created]);
     ledger.recovered(shard, 1).await.expect("it answers");
     moved(&ledger, &waiting, &CLAIM).await;
 }
@@ -84,7 +94,7 @@ async fn an_errand_of_an_earlier_incarnation_is_begun_anew() {
     let waiting = due(&ledger, "acme/a").await;
     let claim = swap_of(&ledger, &waiting, &CLAIM).await;
     let shard = waiting.shard;
-    other.adopt(shard, 1).await.expect("it answers");
+    adopt(&other, shard, 1).await;
     other.recovered(shard, 1).await.expect("it answers");
     for _ in 0..2 {
         assert!(is_other_server(&ledger.swap(claim.clone()).await), "however often it is tried");
@@ -93,7 +103,7 @@ async fn an_errand_of_an_earlier_incarnation_is_begun_anew() {
     assert_eq!((again.incarnation, again.version), (1, 1));
     assert_eq!(ledger.swap(swap_of(&ledger, &again, &CLAIM).await).await.expect("it answers"), Swapped::Swapped);
 
-    assert_eq!(other.adopt(shard, 0).await.expect("it answers"), Adopted::Later, "who is behind changes nothing");
+    assert_eq!(adopt(&other, shard, 0).await, Adopted::Later, "who is behind changes nothing");
     assert!(is_other_server(&other.recovered(shard, 0).await));
     assert_eq!(other.meta(shard).await.expect("it answers").map(|meta| (meta.incarnation, meta.recovering)), Some((1, false)));
 }
@@ -109,4 +119,60 @@ async fn a_heartbeat_is_not_written_past_the_barrier() {
     let process = opened(&server.url());
     process.beat(6).await.expect("shards that wait for their recovery are passed over");
     assert_eq!(process.last_beat().await.expect("it answers").map(|beat| beat.count), Some(5));
+}
+
+/// Errands of an incarnation may live: what is adopted already stays as it is, and another server never takes the same one.
+#[tokio::test]
+async fn an_incarnation_is_adopted_once_and_on_one_server() {
+    let mut server = Redis::start(Options::default()).await;
+    let ledger = ledger(&server.url()).await;
+    let shard = due(&ledger, "acme/a").await.shard;
+    let meta = async |ledger: &RedisLedger| ledger.meta(shard).await.expect("it answers").expect("it is written");
+    assert_eq!(adopt(&ledger, shard, 1).await, Adopted::Adopted);
+    let since = meta(&ledger).await.since;
+    assert!(since > curfew_domain::Moment::from_millis(0));
+    ledger.recovered(shard, 1).await.expect("it answers");
+    assert_eq!(adopt(&ledger, shard, 1).await, Adopted::Adopted);
+    assert_eq!((meta(&ledger).await.recovering, meta(&ledger).await.since), (false, since), "its recovery is over");
+    server.kill9();
+    server.restart().await;
+    let again = opened(&server.url());
+    assert_eq!(adopt(&again, shard, 1).await, Adopted::Later);
+    let long_ago = again.time_of(shard).await.expect("it answers").minus(Duration::from_secs(6));
+    assert_eq!(again.adopt(shard, 2, long_ago).await.expect("it answers"), Adopted::Stale);
+    assert_eq!(adopt(&again, shard, 2).await, Adopted::Adopted);
+    assert!(meta(&again).await.recovering);
+}
+
+/// Recovery sees what survived and in which incarnation it was written, and puts a later generation over it.
+#[tokio::test]
+async fn survivors_tell_when_they_were_written_and_give_way_to_recovery() {
+    let server = Redis::start(Options::default()).await;
+    let ledger = ledger(&server.url()).await;
+    let (first, second) = (due(&ledger, "acme/a").await, due(&ledger, "acme/b").await);
+    let shard = first.shard;
+    adopt(&ledger, shard, 1).await;
+    let hands = ledger.in_recovery();
+    let now = ledger.now().await.expect("it answers");
+    let second = stands(&ledger, second.key.as_str()).await;
+    let dropped =
+        curfew_domain::transition(&second, &Event::MovedInBook { release_at: now, deadline_at: second.deadline_at }, now).expect("it waits");
+    assert_eq!(hands.swap(curfew_ledger::Swap::of(&second, dropped)).await.expect("it answers"), Swapped::Swapped);
+    let all = ledger.walk_survivors(shard, None, 10).await.expect("it answers");
+    let seen: Vec<_> = all.iter().map(|one| (one.record.key.as_str(), one.written_in, one.record.incarnation)).collect();
+    assert_eq!(seen, [("acme/a", 0, 1), ("acme/b", 1, 1)]);
+    let asked = [first.key.clone(), super::jobs::key("acme/gone")];
+    let found = ledger.survivors(&asked).await.expect("it answers");
+    assert!(matches!(found.as_slice(), [Some(one), None] if one.written_in == 0));
+
+    let mut raised = record("acme/a", 2, now);
+    (raised.generation, raised.incarnation) = (2, 1);
+    let create = create_of(raised.clone(), now);
+    let recovery = hands.recoverable().expect("it is Redis");
+    let refused = recovery.supplant(create.clone(), Some((1, first.version + 1))).await.expect("it answers");
+    assert!(matches!(refused, Created::EarlierUnclosed(_)), "another version than the one that was seen");
+    assert_eq!(recovery.supplant(create, Some((1, first.version))).await.expect("it answers"), Created::Created);
+    assert_eq!(stands(&ledger, "acme/a").await.generation, 2);
+    ledger.recovered(shard, 1).await.expect("it answers");
+    assert_eq!(ledger.recount(shard).await.expect("it answers"), 0);
 }

@@ -7,10 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use curfew_domain::{Key, Moment, Shard};
-use curfew_ledger::Ledger;
 use curfew_ledger::conformance::Bench;
 use curfew_ledger::redis::{Adopted, Clock, Options, RedisLedger};
+use curfew_ledger::{Ledger, Recoverable};
 use curfew_testservers::redis::{Redis, ask};
+
+use super::jobs::adopt;
 
 /// Shards of the suite; all its records stand in one of them, whatever their tenant.
 const SHARDS: u8 = 3;
@@ -70,7 +72,8 @@ impl Bench for RedisBench {
             server.restart().await;
             // What recovery does of itself where every process is alive and nothing is lost; the suite's records are of incarnation 0.
             for shard in (0..SHARDS).map(Shard) {
-                assert_eq!(ledger.adopt(shard, 0).await.expect("the server answers"), Adopted::Adopted);
+                server.ask(&["DEL", &format!("{}:{{{shard}}}:meta", self.options.prefix)]).await;
+                assert_eq!(adopt(&ledger, shard, 0).await, Adopted::Adopted);
                 ledger.recovered(shard, 0).await.expect("the server answers");
             }
         }

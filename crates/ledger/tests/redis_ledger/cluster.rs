@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use curfew_domain::Shard;
-use curfew_ledger::Ledger;
 use curfew_ledger::redis::Adopted;
+use curfew_ledger::{Ledger, Recoverable};
 use curfew_testkit::eventually;
 use curfew_testservers::redis::{Cluster, Options, Resp};
 
-use super::jobs::{CLAIM, SHARDS, due, is_other_server, ledger, moved, stands, swap_of};
+use super::jobs::{CLAIM, SHARDS, adopt, due, is_other_server, ledger, moved, stands, swap_of};
 use super::suite::whole_suite;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -50,9 +50,10 @@ async fn a_killed_node_holds_up_its_own_shards_alone() {
     cluster.is_well().await;
     for (_, waiting) in there.iter().filter(|(dead, _)| *dead) {
         eventually(SOON, "the node's new run", || async { is_other_server(&ledger.get(&waiting.key).await).then_some(()) }).await;
-        assert_eq!(ledger.adopt(waiting.shard, 0).await.expect("it answers"), Adopted::Adopted);
-        ledger.recovered(waiting.shard, 0).await.expect("it answers");
-        moved(&ledger, waiting, &CLAIM).await;
+        assert_eq!(adopt(&ledger, waiting.shard, 1).await, Adopted::Adopted);
+        ledger.recovered(waiting.shard, 1).await.expect("it answers");
+        let there = stands(&ledger, waiting.key.as_str()).await;
+        moved(&ledger, &there, &CLAIM).await;
     }
 }
 
@@ -87,7 +88,7 @@ async fn a_slot_that_moved_is_identified_anew() {
     }
 
     eventually(SOON, "the slot's new node", || async { is_other_server(&ledger.get(&waiting.key).await).then_some(()) }).await;
-    assert_eq!(ledger.adopt(shard, 1).await.expect("it answers"), Adopted::Adopted);
+    assert_eq!(adopt(&ledger, shard, 1).await, Adopted::Adopted);
     ledger.recovered(shard, 1).await.expect("it answers");
     let there = stands(&ledger, waiting.key.as_str()).await;
     assert_eq!(ledger.swap(swap_of(&ledger, &there, &CLAIM).await).await.expect("it answers"), curfew_ledger::Swapped::Swapped);

@@ -6,8 +6,8 @@ use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
 use curfew_domain::sealed::Sealed;
 use curfew_domain::transition::{Event, created, transition};
 use curfew_domain::{JobId, Key, Moment, Record, Shard, State, Token, WorkerId, form};
-use curfew_ledger::redis::{Options, RedisLedger};
-use curfew_ledger::{Create, Created, Ledger, LedgerError, Swap, Swapped};
+use curfew_ledger::redis::{Adopted, Options, RedisLedger};
+use curfew_ledger::{Create, Created, Ledger, LedgerError, Recoverable, Swap, Swapped};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -75,6 +75,12 @@ pub fn create_of(record: Record, read_at: Moment) -> Create {
 
 pub fn intent(token: u128) -> Event<'static> {
     Event::Intent { worker: WORKER, token: Token(Uuid::from_u128(token)), lease: Duration::from_secs(60), pins: Vec::new() }
+}
+
+/// Adopts an incarnation for a shard that was just looked at.
+pub async fn adopt(ledger: &RedisLedger, shard: Shard, incarnation: u32) -> Adopted {
+    let now = ledger.time_of(shard).await.expect("it answers");
+    ledger.adopt(shard, incarnation, now).await.expect("it answers")
 }
 
 /// A ledger with the tests' options, initialised.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use curfew_domain::Shard;
 use curfew_ledger::redis::{Adopted, Level};
-use curfew_ledger::{Created, Ledger, Swapped};
+use curfew_ledger::{Created, Ledger, Recoverable, Swapped};
 use curfew_testkit::eventually;
 use curfew_testservers::redis::{Options, Resp, SentinelTrio};
 
-use super::jobs::{CLAIM, SHARDS, create_of, due, is_other_server, key, ledger, record, stands, swap_of};
+use super::jobs::{CLAIM, SHARDS, adopt, create_of, due, is_other_server, key, ledger, record, stands, swap_of};
 use super::suite::whole_suite;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -51,11 +51,14 @@ async fn after_a_failover_nothing_goes_through_until_the_shard_is_adopted() {
     assert_eq!(all, 201, "nothing was written in between");
 
     for shard in (0..SHARDS).map(Shard) {
-        assert_eq!(ledger.adopt(shard, 1).await.expect("it answers"), Adopted::Adopted);
+        assert_eq!(adopt(&ledger, shard, 1).await, Adopted::Adopted);
         ledger.recovered(shard, 1).await.expect("it answers");
         assert_eq!(ledger.recount(shard).await.expect("it answers"), 0);
     }
-    // The staging of before is begun anew, and finds its records there; its claim belonged to the incarnation before.
+    // The staging of before is begun anew, and finds its records there; it and its claim belonged to the incarnation before.
+    assert!(is_other_server(&ledger.create(creates.clone()).await));
+    let mut creates = creates;
+    creates.iter_mut().for_each(|create| create.change.record.incarnation = 1);
     let again = ledger.create(creates).await.expect("it answers");
     assert!(again.iter().all(|answer| matches!(answer, Created::Exists(_))), "{again:?}");
     assert!(is_other_server(&ledger.swap(claim).await));

@@ -1,6 +1,6 @@
 //! R3, R4 and R5: replays, and what becomes of them.
 
-use curfew_book::conformance::given::{ask, in_doubt, job, minutes, now, record, shards, staged, token};
+use curfew_book::conformance::given::{ask, in_doubt, job, mark, minutes, now, record, shards, staged, token};
 use curfew_book::{BookError, BookState, OpenedVerb, Told};
 use curfew_domain::State;
 use curfew_domain::verb::Verb;
@@ -36,7 +36,7 @@ pub async fn r3_a_replay_is_one_transaction(bench: &dyn Bench) {
     assert_eq!(pair.record(record(&one, 1, 6, State::DeadLetter)).await, Told::Older, "the earlier generation is over");
     assert_eq!(pair.row(&one).await.state, BookState::Planned);
 
-    pair.book.mark_staged(&[(one.key.clone(), 2)]).await.expect("the book answers");
+    pair.book.mark_staged(&[mark(&one.key, 2)]).await.expect("the book answers");
     assert_eq!(pair.settle(record(&one, 2, 4, State::Sent)).await, Told::Written);
     assert_eq!((pair.row(&one).await.state, pair.item(item.id).await.status), (BookState::Sent, ItemStatus::Resolved));
 }
@@ -120,7 +120,7 @@ pub async fn a_sent_of_the_earlier_generation_withdraws_a_planned_replay(bench: 
         let item = pair.dead(one, in_doubt(one, 1, 5, token(1))).await;
         pair.review.replay(at_risk(item.id, minutes(100))).await.expect("rested");
     }
-    pair.book.mark_staged(&[(staged.key.clone(), 2)]).await.expect("the book answers");
+    pair.book.mark_staged(&[mark(&staged.key, 2)]).await.expect("the book answers");
     assert_eq!(pair.settle(record(&planned, 1, 6, State::Sent)).await, Told::Written);
     let row = pair.row(&planned).await;
     assert_eq!((row.state, row.generation, row.seen), (BookState::Sent, 2, (2, 0, 0)), "the replayed generation never runs");
@@ -136,7 +136,7 @@ pub async fn a_replayed_job_that_dies_again_makes_a_new_item(bench: &dyn Bench) 
     let one = job("acme", 1);
     let first = pair.dead(&one, record(&one, 1, 5, State::DeadLetter)).await;
     pair.review.replay(again(first.id)).await.expect("nothing stands against it");
-    pair.book.mark_staged(&[(one.key.clone(), 2)]).await.expect("the book answers");
+    pair.book.mark_staged(&[mark(&one.key, 2)]).await.expect("the book answers");
     assert_eq!(pair.record(record(&one, 2, 3, State::DeadLetter)).await, Told::Written);
     let second = pair.open_item(&one).await.expect("an open item");
     assert_eq!((second.generation, second.number, second.replay_of), (2, 2, Some(first.id)));

@@ -69,9 +69,9 @@ pub async fn run(world: Arc<World>, gate: Gate, errand: Errand) -> Result<(), St
 type Done = Result<(), curfew_courier::CourierError>;
 
 async fn stage(world: &World, s: &Stores) -> Done {
-    let read_at = world.now();
-    let rows = s.book.plan(&[SHARD], read_at.plus(STAGING_WINDOW), 100).await?;
-    curfew_courier::stage(&*s.ledger, &*s.book, &*s.review, &world.rulebook, rows, read_at).await.map(drop)
+    let begun = curfew_courier::begin(&*s.ledger, &[SHARD]).await?;
+    let rows = s.book.plan(&[SHARD], begun.at.plus(STAGING_WINDOW), 100).await?;
+    curfew_courier::stage(&*s.ledger, &*s.book, &*s.review, &world.rulebook, rows, &begun).await.map(drop)
 }
 
 async fn release(world: &World, s: &Stores) -> Done {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curfew_book::{
-    Accepted, AuditEntry, Book, BookError, Day, Door, Enrolled, Enrolment, Evidence, EvidenceTaken, Filter, HoldRow, JobView, OpenVerb, OpenedVerb,
-    Orders, Page, Planned, Registry, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest,
+    Accepted, AuditEntry, Book, BookError, Day, Door, Enrolled, Enrolment, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Mark, OpenVerb,
+    OpenedVerb, Orders, Page, Planned, Recovery, Registry, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest, VerbSeen,
 };
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::record::WaitingFor;
@@ -198,6 +198,19 @@ impl Registry for Gated<dyn Book> {
 }
 
 #[async_trait]
+impl Recovery for Gated<dyn Book> {
+    async fn rows_of(&self, shard: Shard, state: BookState, until: Moment, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
+        self.inner.rows_of(shard, state, until, after, limit).await
+    }
+    async fn verbs_of(&self, keys: &[Key]) -> Result<Vec<(Key, VerbSeen)>, BookError> {
+        self.inner.verbs_of(keys).await
+    }
+    async fn take_back(&self, mark: &Mark, at: Moment) -> Result<bool, BookError> {
+        self.inner.take_back(mark, at).await
+    }
+}
+
+#[async_trait]
 impl Book for Gated<dyn Book> {
     async fn accept(&self, jobs: Vec<curfew_domain::job::Job>, door: &Door) -> Result<Vec<Accepted>, BookError> {
         self.inner.accept(jobs, door).await
@@ -208,7 +221,7 @@ impl Book for Gated<dyn Book> {
     async fn next_release(&self) -> Result<Option<Moment>, BookError> {
         self.inner.next_release().await
     }
-    async fn mark_staged(&self, rows: &[(Key, u32)]) -> Result<(), BookError> {
+    async fn mark_staged(&self, rows: &[Mark]) -> Result<(), BookError> {
         through!(self, book_lost(), self.inner.mark_staged(rows))
     }
     async fn settle(&self, stories: Vec<Story>, at: Moment) -> Result<Vec<Told>, BookError> {

@@ -34,7 +34,7 @@ async fn swap(house: &House, key: &Key, event: &Event<'_>) {
 async fn a_staged_job_without_a_record_is_staged_again_where_its_release_is_ahead() {
     let house = house().await;
     let key = house.submit_one(&house.mail("acme", 1).released_in(Duration::from_secs(300))).await;
-    house.book.mark_staged(&[(key.clone(), 1)]).await.expect("the book answers");
+    house.book.mark_staged(&[curfew_book::conformance::given::mark(&key, 1)]).await.expect("the book answers");
     let audited = audit(&house).await;
     assert_eq!((audited.rows, audited.repairs, audited.findings.len()), (1, 1, 0));
     assert_eq!(house.shown(&key).await, "scheduled");
@@ -45,7 +45,7 @@ async fn a_staged_job_without_a_record_is_staged_again_where_its_release_is_ahea
 async fn a_staged_job_without_a_record_whose_release_has_passed_is_one_review_item() {
     let house = house().await;
     let key = house.submit_one(&house.mail("acme", 1)).await;
-    house.book.mark_staged(&[(key.clone(), 1)]).await.expect("the book answers");
+    house.book.mark_staged(&[curfew_book::conformance::given::mark(&key, 1)]).await.expect("the book answers");
     house.advance(Duration::from_secs(1));
     assert_eq!(audit(&house).await.findings.len(), 1);
     audit(&house).await;

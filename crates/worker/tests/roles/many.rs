@@ -72,7 +72,7 @@ async fn a_job_that_the_book_does_not_know_keeps_its_record_and_stops_nobody() {
     let elsewhere = House::new(Plan::new(vec![lane("smtp", &server, 2)])).await;
     let lost = elsewhere.submit_one(&elsewhere.mail("acme", 1)).await;
     let row = elsewhere.row(&lost).await;
-    let change = curfew_courier::first_version(&row, &house.rulebook, house.now());
+    let change = curfew_courier::first_version(&row, &house.rulebook, 0, house.now());
     let create = curfew_ledger::Create { change, letter: row.job.letter.clone(), read_at: house.now() };
     house.ledger.create(vec![create]).await.expect("the ledger answers");
     let _roles = house.all().await;
@@ -98,7 +98,7 @@ async fn rows_that_cannot_be_staged_stand_in_front_of_nobody() {
         let mut row = house.row(key).await;
         row.generation = 2;
         row.job.release_at = house.now().plus(std::time::Duration::from_secs(3_000));
-        let change = curfew_courier::first_version(&row, &house.rulebook, house.now());
+        let change = curfew_courier::first_version(&row, &house.rulebook, 0, house.now());
         creates.push(curfew_ledger::Create { change, letter: row.job.letter.clone(), read_at: house.now() });
     }
     house.ledger.create(creates).await.expect("the ledger answers");

@@ -6,6 +6,7 @@
 -- ARGV[6]  key      ARGV[7]  tenant      ARGV[8]  the record, as stored     ARGV[9]  index and  ARGV[10] ms of its timer
 -- ARGV[11] its next time in ms, or ""    ARGV[12] horizon in s              ARGV[13] the sealed letter   ARGV[14] history entry, or ""
 -- ARGV[15] the ledger's time before the book was read, ms                   ARGV[16] the age that a read may have, ms
+-- ARGV[17] from recovery's own hands: the fence of an earlier generation that gives way in whatever state it is, or nothing
 --
 -- Returns  {"created"}
 --          {"exists", record}            this generation stands there already
@@ -30,7 +31,8 @@ if not fresh then
   local ours, theirs = generation_of(ARGV[8]), generation_of(stored)
   if theirs > ours then return { 'higher_generation' } end
   if theirs == ours then return { 'exists', record_of(stored) } end
-  if standing_of(stored) ~= 'R' then return { 'earlier_unclosed', record_of(stored) } end
+  local gives_way = standing_of(stored) == 'R' or ARGV[4] == 'recovery' and fence_of(stored) == ARGV[17]
+  if not gives_way then return { 'earlier_unclosed', record_of(stored) } end
   before = counters_of(stored)
   redis.call('SET', KEYS[2], ARGV[8])
   redis.call('ZREM', KEYS[12], key)

@@ -9,12 +9,15 @@
 -- A stored record: 4 bytes generation, 8 bytes version, both big-endian and compared as bytes (a Lua number ends at 2^53); 1 byte standing:
 -- L live, R recorded dead letter, C closed otherwise; 2 bytes length of the counters' names; these names, parted by spaces; the record.
 
--- nil, or why this caller may not even look; and whether the shard recovers. Whatever isn't a readable meta is somebody else's.
+-- nil, or why this caller may not even look; whether the shard recovers, to this caller; and whether it does so truly. Whatever isn't a readable meta is somebody else's.
 local function barrier()
   local meta = redis.pcall('HMGET', KEYS[1], 'incarnation', 'run_id', 'replication_id', 'recovering')
   if meta.err or meta[2] ~= ARGV[2] or meta[3] ~= ARGV[3] then return 'other_server', false end
   if meta[1] ~= ARGV[1] then return 'other_incarnation', false end
-  return nil, meta[4] == '1' and ARGV[4] ~= 'recovery' or ARGV[4] == 'halted'
+  -- Whoever recovers what is recovered already looked too long ago.
+  if ARGV[4] == 'recovery' and meta[4] ~= '1' then return 'other_incarnation', false end
+  local recovers = meta[4] == '1' and ARGV[4] ~= 'recovery'
+  return nil, recovers or ARGV[4] == 'halted', recovers
 end
 
 -- Milliseconds by this node's clock, the same throughout a call.

@@ -18,7 +18,7 @@
 --
 -- Why a script: record, timer, line, counters and history move together (L3), and there is no rollback: everything is checked before the first write.
 
-local refused, recovering = barrier()
+local refused, recovering, truly = barrier()
 if refused then return { refused } end
 local stored = redis.call('GET', KEYS[2])
 if not stored then return { 'missing' } end
@@ -31,6 +31,10 @@ end
 local before, after = counters_of(stored), counters_of(ARGV[8])
 local state, state_before = state_of(after), state_of(before)
 if recovering and (state == 'queued' or state == 'claimed' or state == 'handoff') and state_before ~= state then
+  return { 'recovering' }
+end
+-- What a job that waits or is claimed becomes, recovery alone decides: an operator's verb or a give-back would pass for what a worker proved.
+if truly and state and state ~= 'sent' and state_before ~= 'handoff' and not (state == 'dead_letter' and state_before == 'dead_letter') then
   return { 'recovering' }
 end
 
