@@ -17,6 +17,9 @@ use crate::{Ports, Settings};
 
 /// Timers per look.
 const TIMERS_MAX: usize = 256;
+/// A broker that takes longer over how long its queue is says nothing: one shard is served after the other, and a connection that died half-way
+/// must not hold up what can be released over the other one.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Looks per round, into silence.
 const LOOKS_MAX: usize = 64;
 
@@ -123,9 +126,9 @@ async fn ready(ports: &Ports, shard: Shard, timers: &[TimerEntry], served: Optio
     if !ports.broker.is_open() {
         return Ready::Away;
     }
-    match ports.broker.ready_state(shard).await {
-        Ok(state) => tick::ready(state.ready, served, now, claim_grace),
-        Err(_away) => Ready::Away,
+    match tokio::time::timeout(ANSWER_MAX, ports.broker.ready_state(shard)).await {
+        Ok(Ok(state)) => tick::ready(state.ready, served, now, claim_grace),
+        Ok(Err(_)) | Err(_) => Ready::Away,
     }
 }
 
