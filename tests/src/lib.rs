@@ -11,6 +11,7 @@
 //! Read `settings.rs` first, then `process.rs`; each file of `tests/` is one family of promises.
 
 pub mod autopsy;
+pub mod canaries;
 pub mod fleet;
 pub mod flow;
 pub mod http;

@@ -85,6 +85,11 @@ impl Redis {
         format!("redis://{}/0", self.addr)
     }
 
+    /// Its folder: the log of writes, snapshots, and what it says.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.process.pid()
