@@ -38,6 +38,8 @@ pub struct UpOptions {
     pub pause_at: Vec<PauseAt>,
     /// The shards that this process works; `None`: all.
     pub shards: Option<Vec<u8>>,
+    /// Ends at once when its standard input does.
+    pub tethered: bool,
 }
 
 /// Which roles a process has.
@@ -94,6 +96,9 @@ pub async fn run(config: Config, roles: Roles, options: UpOptions) -> Result<(),
 
 /// Runs the roles until a signal says stop, then drains. A second signal ends the process at once.
 async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions, exposition: Exposition) -> Result<(), WireError> {
+    if options.tethered {
+        signals::end_with_stdin();
+    }
     let listener = match has.api {
         true => {
             Some(TcpListener::bind(config.http.listen).await.map_err(|e| WireError::Other(format!("[http] listen = {}: {e}", config.http.listen)))?)

@@ -22,7 +22,7 @@ impl Parts for Wired {
         sources.data.clone_from(&args.data);
         sources.flags.extend(args.http.clone().map(|http| ("--http", "http.listen", http)));
         let config = load(&sources, Deployment::Embedded)?;
-        let options = UpOptions { pause_at: pauses(&args.pause_at)?, shards: None };
+        let options = UpOptions { pause_at: pauses(&args.pause_at)?, shards: None, tethered: args.tethered };
         logs();
         runtime()?.block_on(up::up(config, options)).map_err(failure)?;
         Ok(Exit::Done)
@@ -31,7 +31,7 @@ impl Parts for Wired {
     fn run(&self, args: &args::Run) -> Ended {
         let mut sources = Sources::of_process(Some(args.config.clone()));
         sources.flags.extend(args.metrics.clone().map(|metrics| ("--metrics", "metrics.listen", metrics)));
-        let config = load(&sources, Deployment::Fleet)?;
+        let config = Config { rehearsal: args.rehearsal.clone(), ..load(&sources, Deployment::Fleet)? };
         if let Some(shard) = args.shards.iter().flatten().find(|shard| **shard >= config.ledger.shards) {
             return Err(Failure::usage(format!(
                 "--shards {shard}: the fleet has {} shards, 0 to {}",
@@ -46,7 +46,7 @@ impl Parts for Wired {
             deadletter: has(args::RoleName::Deadletter),
             api: has(args::RoleName::Api),
         };
-        let options = UpOptions { pause_at: pauses(&args.pause_at)?, shards: args.shards.clone() };
+        let options = UpOptions { pause_at: pauses(&args.pause_at)?, shards: args.shards.clone(), tethered: args.tethered };
         logs();
         runtime()?.block_on(up::run(config, roles, options)).map_err(failure)?;
         Ok(Exit::Done)
@@ -59,8 +59,8 @@ impl Parts for Wired {
 
     fn rehearse(&self, args: &args::Rehearse, json: bool) -> Ended {
         // A configuration that can't be used is told before anything is played.
-        load(&sources(&args.config, &None), Deployment::Embedded)?;
-        rehearse::run(args, json)
+        let config = load(&sources(&args.config, &None), Deployment::AsGiven)?;
+        rehearse::run(args, &config, json)
     }
 
     fn backup(&self, args: &args::Backup, json: bool) -> Ended {

@@ -1,6 +1,7 @@
-//! The wiring: with `fleet.rs` and `survey.rs` beside it the only code that names adapters. From a checked configuration to the ports that the roles work with.
+//! The wiring: with `fleet.rs`, `namespace.rs` and `survey.rs` beside it the only code that names adapters. From a checked configuration to the ports that the roles work with.
 
 mod fleet;
+mod namespace;
 mod survey;
 
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use curfew_worker::{Lane, LaneSettings};
 
 use crate::config::{self, Auth, Book as BookUrl, Config, KEYS_FILE, Require, SmtpSettings, Tls, TransportKind};
 
+pub use namespace::Namespace;
 pub use survey::{Found, Survey};
 
 /// The constant that tells which reference key a book was begun with.

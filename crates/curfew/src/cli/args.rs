@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::config::RehearsalId;
+
 pub use jobs::*;
 pub use review::*;
 
@@ -94,6 +96,9 @@ pub struct Up {
     /// Announces a moment of matching jobs on stdout and holds them there: POINT=PART-OF-A-KEY; for the rehearsal and tests
     #[arg(long, value_name = "POINT=KEY", hide = true)]
     pub pause_at: Vec<String>,
+    /// Ends at once when its standard input does; for the rehearsal, whose processes must not outlive it
+    #[arg(long, hide = true)]
+    pub tethered: bool,
 }
 
 /// `curfew run`.
@@ -118,6 +123,12 @@ pub struct Run {
     /// Announces a moment of matching jobs on stdout and holds them there: POINT=PART-OF-A-KEY; for the rehearsal and tests
     #[arg(long, value_name = "POINT=KEY", hide = true)]
     pub pause_at: Vec<String>,
+    /// Ends at once when its standard input does; for the rehearsal, whose processes must not outlive it
+    #[arg(long, hide = true)]
+    pub tethered: bool,
+    /// Works in a rehearsal's own part of the servers; for the rehearsal
+    #[arg(long, value_name = "ID", hide = true)]
+    pub rehearsal: Option<RehearsalId>,
 }
 
 /// A role's name.

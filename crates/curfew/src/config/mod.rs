@@ -16,6 +16,7 @@ mod keys;
 mod people;
 mod policies;
 mod reader;
+mod rehearsal;
 mod roles;
 mod schema;
 mod secret;
@@ -32,6 +33,7 @@ pub use keys::{KEYS_FILE, KeysError, load_or_create_keys, new_keys_table};
 pub use people::{Operator, ROLES as OPERATOR_ROLES, Role, configuration_lines, new_token, token_hash};
 pub use policies::{Tenant, Tenants};
 pub use reader::Shown;
+pub use rehearsal::RehearsalId;
 pub use schema::closest;
 pub use secret::Secret;
 pub use settings::*;
@@ -87,6 +89,7 @@ impl Config {
             retention,
             slo,
             review,
+            rehearsal: None,
             shown,
         })
     }

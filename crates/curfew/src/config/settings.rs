@@ -12,6 +12,7 @@ use curfew_domain::sealed::Keyring;
 use super::people::Operator;
 use super::policies::Tenants;
 use super::reader::Shown;
+use super::rehearsal::RehearsalId;
 use super::secret::Secret;
 use super::transports::Transport;
 
@@ -67,6 +68,8 @@ pub struct Config {
     pub slo: Slo,
     /// `[review.*]`.
     pub review: Review,
+    /// Whose part of the servers a rehearsal's process works in; no file and no variable gives it.
+    pub rehearsal: Option<RehearsalId>,
     /// Every value and its origin, secrets masked, in the order of the contract.
     pub shown: Vec<Shown>,
 }

@@ -16,7 +16,7 @@ use curfew_store::{DurabilityLevel, Migration, Postgres, PostgresOptions};
 use curfew_telemetry::metrics::{Durability, Store};
 
 use super::{Parts, Stores, WireError, artifacts, lanes, other, rulebook, templates};
-use crate::config::{Book as BookUrl, BrokerUrl, Config, LedgerUrl, QueueType};
+use crate::config::{Book as BookUrl, BrokerUrl, Config, LedgerUrl, QueueType, RehearsalId};
 
 /// The constant that tells whether this fleet's ledger was ever begun: an emptied one must not pass for a new one.
 const LEDGER_BEGUN: &str = "ledger_begun";
@@ -48,7 +48,7 @@ pub(super) async fn open(config: &Config) -> Result<Parts, WireError> {
     let Some(keyring) = config.keys.clone() else {
         return Err(WireError::Other("[keys]: a fleet shares its keys, so they must be configured (`curfew keys new` makes them)".to_owned()));
     };
-    let store = Postgres::connect(urls.book, PostgresOptions::default()).await.map_err(other)?;
+    let store = Postgres::connect(urls.book, store_options(config)).await.map_err(other)?;
     store.migrate(&migrations()).await.map_err(other)?;
     let book = Arc::new(PostgresBook::open(store.clone()).await.map_err(other)?);
     let review = Arc::new(PostgresReview::open(Arc::clone(&book)).await.map_err(other)?);
@@ -80,12 +80,24 @@ pub(super) fn migrations() -> Vec<Migration> {
     [&curfew_book::postgres::MIGRATIONS[..], &curfew_review::postgres::MIGRATIONS[..]].concat()
 }
 
+/// In the schema that the URL or the role names; a rehearsal in its own.
+pub(super) fn store_options(config: &Config) -> PostgresOptions {
+    PostgresOptions { schema: config.rehearsal.as_ref().map(RehearsalId::schema), ..PostgresOptions::default() }
+}
+
 pub(super) fn ledger_options(config: &Config) -> Options {
-    Options { shards: config.ledger.shards, horizon: config.scheduler.horizon, ..Options::default() }
+    let mut options = Options { shards: config.ledger.shards, horizon: config.scheduler.horizon, ..Options::default() };
+    if let Some(rehearsal) = &config.rehearsal {
+        options.prefix = rehearsal.prefix();
+    }
+    options
 }
 
 pub(super) fn broker_settings(config: &Config, url: &str) -> Settings {
     let mut settings = Settings::new(url, config.ledger.shards);
+    if let Some(rehearsal) = &config.rehearsal {
+        settings.names = topology::Names::rehearsal(rehearsal.as_str());
+    }
     settings.queue_type = match config.broker.queue_type {
         QueueType::Quorum => topology::QueueType::Quorum,
         QueueType::Classic => topology::QueueType::Classic,
