@@ -22,6 +22,12 @@ fn flows(server: &MailServer, more: u64) {
     until(&format!("{more} more accepted mails"), || (server.accepted_count() >= before + more).then_some(()));
 }
 
+/// Waits until everything that was handed in is the ledger's, and mails flow.
+fn staged(fleet: &Fleet, server: &MailServer) {
+    until("everything is staged", || (fleet.day()["planned"] == 0).then_some(()));
+    flows(server, 5);
+}
+
 /// Waits until a process says that it misses something.
 fn misses(fleet: &Fleet, name: &str, what: &str) {
     until(&format!("{name} misses the {what}"), || {
@@ -44,8 +50,8 @@ async fn while_postgresql_is_killed_staged_work_goes_on_and_settles_wait() {
     let mut fleet = Fleet::start(flow::settings(&server), &WHOLE);
     let mut flow = Flow::new();
     for n in 0..3 {
-        flow.feed(&fleet, 3, Duration::from_secs(15));
-        flows(&server, 10);
+        flow.feed(&fleet, 3, Duration::from_secs(30));
+        staged(&fleet, &server);
         servers.postgres.kill9();
         flows(&server, 20);
         refused(&fleet, &format!("refused-{n}"));
@@ -73,8 +79,8 @@ async fn postgresql_away_for_twenty_seconds_costs_time_alone() {
     let server = flow::mail_server().await;
     let fleet = Fleet::start(flow::settings(&server), &WHOLE);
     let mut flow = Flow::new();
-    flow.feed(&fleet, 2, Duration::from_secs(30));
-    flows(&server, 10);
+    flow.feed(&fleet, 2, Duration::from_secs(45));
+    staged(&fleet, &server);
     servers.postgres.stop();
     let_pass(Duration::from_secs(20));
     flows(&server, 10);
