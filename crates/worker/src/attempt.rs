@@ -92,11 +92,9 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
         }
         Intent::Unanswered => {
             prepared.abandon().await;
-            let ended = unanswered(worker, leased, token).await;
-            if !matches!(ended, Ended::Handed(..)) {
-                not_handed_off(worker, &record, token);
-            }
-            return ended;
+            // Known from now on, whatever stands: a report must not call it a handoff that nobody can tell of.
+            not_handed_off(worker, &record, token);
+            return unanswered(worker, leased, token).await;
         }
     }
     progress.set(Seen::Handoff(Box::new(leased.record.clone()), token, prepared.stage()));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curfew_book::{
-    Accepted, AuditEntry, Book, BookError, Day, Door, Enrolled, Enrolment, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Mark, OpenVerb,
-    OpenedVerb, Orders, Page, Planned, Recovery, Registry, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest, VerbSeen,
+    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Enrolled, Enrolment, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Mark,
+    OpenVerb, OpenedVerb, Orders, Page, Planned, Recovery, Registry, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest, VerbSeen,
 };
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::record::WaitingFor;
