@@ -4,8 +4,10 @@
 //! A failure prints its seed: `CURFEW_SIM_SEED=n` runs that one alone, `CURFEW_SIM_LIVES=n` runs so many.
 
 use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use curfew_book::conformance::given;
@@ -283,7 +285,7 @@ impl World {
     async fn operate(&mut self) {
         let key = self.keys[self.dice.below(JOBS) as usize].clone();
         let now = self.now();
-        let cancels = self.dice.below(4) == 0;
+        let cancels = self.dice.below(12) == 0;
         let release_at = now.plus(Duration::from_secs(self.dice.below(30)));
         let verb = if cancels { Verb::Cancel } else { Verb::Move { release_at, deadline_at: release_at.plus(Duration::from_secs(3_000)) } };
         let request = VerbRequest {
@@ -358,8 +360,19 @@ impl World {
             }
             _scheduler => {
                 let recovery = Recovery { ledger: &self.ledger, book: &*self.book, rulebook: &self.rulebook };
-                let seen = look(recovery, SHARD, true).await;
-                if !matches!(seen, Ok(Stage::Works)) {
+                // Every other scheduler is killed between two of its steps.
+                let mut steps_left = if self.dice.below(2) == 0 { u64::MAX } else { self.dice.below(40) };
+                let mut looking = Box::pin(look(recovery, SHARD, true));
+                let seen = std::future::poll_fn(|context| {
+                    if steps_left == 0 {
+                        return Poll::Ready(None);
+                    }
+                    steps_left -= 1;
+                    looking.as_mut().poll(context).map(Some)
+                });
+                let seen = seen.await;
+                drop(looking);
+                if !matches!(seen, Some(Ok(Stage::Works))) {
                     self.trace.push(format!("recovery: {seen:?}"));
                 }
             }
