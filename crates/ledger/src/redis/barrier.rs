@@ -142,9 +142,7 @@ impl Recoverable for RedisLedger {
     }
 
     async fn walk_survivors(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Survivor>, LedgerError> {
-        self.walked(shard, after, limit, |stored, incarnation| survivor(stored, incarnation))
-            .await
-            .map(|all| all.into_iter().map(|(one, ..)| one).collect())
+        self.walked(shard, after, limit, survivor).await.map(|all| all.into_iter().map(|(one, ..)| one).collect())
     }
 
     async fn supplant(&self, create: Create, over: Option<(u32, u64)>) -> Result<Created, LedgerError> {
