@@ -61,7 +61,7 @@ pub fn fold(mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
     let before: usize = entries[keep_first..keep_first + surplus]
         .iter()
         .map(|e| e.detail.strip_prefix("folded ").and_then(|n| n.parse().ok()).unwrap_or(1_usize))
-        .sum();
+        .fold(0, usize::saturating_add);
     let mut folded = entries[keep_first + surplus - 1].clone();
     folded.detail = format!("folded {before}");
     entries.splice(keep_first..keep_first + surplus, [folded]);
@@ -110,5 +110,21 @@ mod tests {
         assert_eq!(entries.len(), HISTORY_ENTRIES_MAX);
         assert_eq!((entries[0].at.as_millis(), entries[63].at.as_millis()), (0, 199));
         assert_eq!(entries[32].detail, format!("folded {}", 200 - 63));
+    }
+
+    /// Found by fuzzing: an entry whose count stood at its end broke every reading of its history.
+    #[test]
+    fn a_count_at_its_end_stays_there() {
+        let entry = HistoryEntry {
+            at: Moment::default(),
+            actor: "worker".into(),
+            from: None,
+            to: State::Scheduled,
+            reason: None,
+            attempt: 0,
+            generation: 1,
+            detail: format!("folded {}", usize::MAX),
+        };
+        assert_eq!(fold(vec![entry; 100])[32].detail, format!("folded {}", usize::MAX));
     }
 }

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::form;
 use crate::history::cut;
@@ -80,8 +81,10 @@ pub struct Record {
     /// Its shard.
     pub shard: Shard,
     /// 1 at the first staging, +1 at each replay or re-staging.
+    #[serde(deserialize_with = "rising")]
     pub generation: u32,
     /// +1 at each transition: the fencing token.
+    #[serde(deserialize_with = "rising")]
     pub version: u64,
     /// The incarnation of the shard in which this version was written; 0 when embedded.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -95,6 +98,7 @@ pub struct Record {
     /// First moment of the next attempt; the release before the first one.
     pub next_attempt_at: Moment,
     /// Attempts begun in this generation; given-back claims and configuration outcomes aren't counted.
+    #[serde(deserialize_with = "rising")]
     pub attempts: u32,
     /// For whom it is, for metrics and logs.
     pub purpose: String,
@@ -152,10 +156,10 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
     /// Configuration outcomes met in this generation.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "rising")]
     pub configuration_met: u32,
     /// Panics and broken deliveries met in this generation.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero", deserialize_with = "rising")]
     pub strikes: u32,
     /// Numbers of the verbs applied, the latest 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -209,6 +213,13 @@ pub struct LastOutcome {
 
 fn is_zero(n: &u32) -> bool {
     *n == 0
+}
+
+/// A number that rises by one at a time never comes to its end: where it stands there the bytes are damaged, and the next rise would overflow.
+fn rising<'de, D: Deserializer<'de>, N: Deserialize<'de> + Copy + Into<u64> + TryFrom<u64>>(bytes: D) -> Result<N, D::Error> {
+    let number = N::deserialize(bytes)?;
+    let next = number.into().checked_add(1).and_then(|next| N::try_from(next).ok());
+    next.map(|_there| number).ok_or_else(|| D::Error::custom("a counter at its end"))
 }
 
 fn is_review(at: &AtDeadline) -> bool {

@@ -93,6 +93,22 @@ fn a_deep_nest_is_malformed_and_no_stack_overflow() {
     assert_eq!(decode::<Record>(&form), Err(FormError::Malformed));
 }
 
+/// Found by fuzzing: a record whose count of attempts stood at its end could not be explained.
+#[test]
+fn a_counter_at_its_end_is_damage() {
+    for (record, what) in [
+        (Record { generation: u32::MAX, ..stored() }, "generation"),
+        (Record { version: u64::MAX, ..stored() }, "version"),
+        (Record { attempts: u32::MAX, ..stored() }, "attempts"),
+        (Record { strikes: u32::MAX, ..stored() }, "strikes"),
+        (Record { configuration_met: u32::MAX, ..stored() }, "configuration_met"),
+    ] {
+        assert_eq!(decode::<Record>(&encode(&record)), Err(FormError::Malformed), "{what}");
+    }
+    let high = Record { version: u64::MAX - 1, attempts: u32::MAX - 1, ..stored() };
+    assert_eq!(decode::<Record>(&encode(&high)), Ok(high));
+}
+
 fn wake_up(key: &str) -> WakeUp {
     WakeUp { format: FORMAT, shard: Shard(63), key: Key::parse(key).expect("a key"), generation: u32::MAX, version: u64::MAX, due_ms: i64::MIN }
 }
