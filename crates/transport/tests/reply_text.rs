@@ -111,6 +111,16 @@ fn no_spelling_of_an_address_survives_redaction() {
     assert!(!redact(&"t0k3n".repeat(40)).contains("t0k3n"));
 }
 
+/// Found by fuzzing: a reply of 64 KiB full of `"@` held its reader for seconds, each mark moving the whole rest.
+#[test]
+fn of_a_giant_reply_the_beginning_is_read_and_no_half_of_an_address() {
+    assert!(redact(&"\"@ ".repeat(21_000)).len() <= DIAGNOSTIC_BYTES_MAX);
+    // What is read ends in "ada.love", which has no `@`.
+    let words = format!("<{}@> ada.lovelace@example.com unknown", "y".repeat(8_180));
+    assert_eq!(redact(&words), "[…]");
+    assert_eq!(redact(&"y".repeat(9_000)), "");
+}
+
 #[test]
 fn an_outcome_carries_what_the_judgement_found() {
     let heard = Heard::reply(Stage::Rcpt, 450, "4.2.1 <ada@example.com> receives mail too quickly, try again in 10 minutes");

@@ -8,12 +8,14 @@ use curfew_domain::limits::DIAGNOSTIC_BYTES_MAX;
 const MARK: &str = "[…]";
 /// Longer runs without a blank are credentials or payload, not words; queue ids of known servers are shorter.
 const TOKEN_BYTES_MAX: usize = 72;
+/// Text beyond this many bytes is not read: far more than is kept, and a reply of 64 KiB must not hold a worker.
+const READ_BYTES_MAX: usize = 8 * 1024;
 /// Shorter than the base64 form of the shortest address; below it every word would be tried.
 const BASE64_BYTES_MIN: usize = 8;
 
 /// The text without addresses, long tokens and controls, cut to 500 bytes on a character's boundary. Repeating it changes nothing.
 pub fn redact(text: &str) -> String {
-    let plain: String = without_brackets(text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain: String = without_brackets(beginning(text)).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let plain = without_quoted(&plain);
     let mut kept = String::with_capacity(plain.len().min(DIAGNOSTIC_BYTES_MAX));
     for token in plain.split(' ').filter(|t| !t.is_empty()) {
@@ -28,6 +30,15 @@ pub fn redact(text: &str) -> String {
     kept.truncate(kept.floor_char_boundary(DIAGNOSTIC_BYTES_MAX));
     kept.truncate(kept.trim_end().len());
     kept
+}
+
+/// As much as is read, without the token in which that ends: half an address has no `@`.
+fn beginning(text: &str) -> &str {
+    if text.len() <= READ_BYTES_MAX {
+        return text;
+    }
+    let cut = &text[..text.floor_char_boundary(READ_BYTES_MAX)];
+    cut.rfind(char::is_whitespace).map_or("", |end| &cut[..end])
 }
 
 fn is_secret(token: &str) -> bool {
@@ -67,11 +78,15 @@ fn without_brackets(text: &str) -> String {
 
 /// A quoted local part outside of brackets, from its first quote to its domain's end.
 fn without_quoted(text: &str) -> String {
-    let mut kept = text.to_owned();
-    while let Some(at) = kept.find("\"@") {
-        let from = kept[..at].rfind('"').unwrap_or(at);
-        let to = kept[at + 2..].find(|c: char| c.is_whitespace() || matches!(c, '>' | ',' | ';' | ')')).map_or(kept.len(), |n| at + 2 + n);
-        kept.replace_range(from..to, MARK);
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\"@") {
+        let from = rest[..at].rfind('"').unwrap_or(at);
+        let to = rest[at + 2..].find(|c: char| c.is_whitespace() || matches!(c, '>' | ',' | ';' | ')')).map_or(rest.len(), |n| at + 2 + n);
+        kept.push_str(&rest[..from]);
+        kept.push_str(MARK);
+        rest = &rest[to..];
     }
+    kept.push_str(rest);
     kept
 }

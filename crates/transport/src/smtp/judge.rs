@@ -9,7 +9,7 @@ use super::reply::Reply;
 use crate::classify::{Event, Heard, Verdict, classify};
 
 /// A refusal, or another reply that ends the attempt before the end marker.
-pub(super) fn refused(stage: Stage, reply: &Reply) -> Box<Outcome> {
+pub fn refused(stage: Stage, reply: &Reply) -> Box<Outcome> {
     let text = reply.text();
     let judgement = classify(&Heard::reply(stage, reply.code, &text));
     let said = format!("{} {text}", reply.code);
@@ -35,7 +35,7 @@ pub(super) fn broken(stage: Stage, broken: Broken) -> Box<Outcome> {
 }
 
 /// The rule's name where replies don't answer what was asked.
-pub(super) const OUT_OF_STEP: &str = "out-of-step";
+pub const OUT_OF_STEP: &str = "out-of-step";
 
 /// The server said something nobody asked for, before the end marker: the connection is of no use, the job has met nothing.
 pub(super) fn out_of_step(stage: Stage) -> Box<Outcome> {
@@ -49,7 +49,7 @@ pub(super) fn own(class: OutcomeClass, stage: Stage, rule: &'static str, why: &s
 
 /// The reply to the end marker that isn't an acceptance: 4yz and 5yz refuse, unless the table knows their words as a proxy's; anything
 /// else is in doubt.
-pub(super) fn after_marker(reply: &Reply) -> Box<Outcome> {
+pub fn after_marker(reply: &Reply) -> Box<Outcome> {
     let text = reply.text();
     let judgement = classify(&Heard::reply(Stage::Dot, reply.code, &text));
     let said = format!("{} {text}", reply.code);

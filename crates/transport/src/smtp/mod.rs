@@ -15,9 +15,11 @@ mod connect;
 mod content;
 mod dialogue;
 mod hand_off;
-mod judge;
+#[doc(hidden)]
+pub mod judge;
 mod pool;
-mod reply;
+#[doc(hidden)]
+pub mod reply;
 mod tls;
 mod transaction;
 mod wire;

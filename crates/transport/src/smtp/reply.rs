@@ -7,7 +7,8 @@ const REPLY_BYTES_MAX: usize = 64 * 1024;
 
 /// A whole reply, as it came.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Reply {
+pub struct Reply {
+    /// 200 to 599.
     pub code: u16,
     /// The raw lines behind code and separator, without line ends; not necessarily UTF-8.
     pub lines: Vec<Vec<u8>>,
@@ -20,6 +21,7 @@ impl Reply {
         lines.join("\n")
     }
 
+    /// The first of the three digits.
     pub fn digit(&self) -> u16 {
         self.code / 100
     }
@@ -27,7 +29,7 @@ impl Reply {
 
 /// What stands at the beginning of the bytes read so far.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Parsed {
+pub enum Parsed {
     /// A whole reply, and how many bytes it took.
     Whole(Reply, usize),
     /// More must be read; the code, if one was seen.
@@ -37,7 +39,7 @@ pub(super) enum Parsed {
 }
 
 /// Parses one reply. A line may end in CRLF or LF; all lines of a reply carry the same code (RFC 5321 §4.2.1).
-pub(super) fn parse(bytes: &[u8]) -> Parsed {
+pub fn parse(bytes: &[u8]) -> Parsed {
     let mut lines = Vec::new();
     let mut code = None;
     let mut at = 0;
