@@ -136,8 +136,7 @@ impl Fields {
     pub fn finish(self) -> Vec<FieldError> {
         let mut all: Vec<FieldError> = Vec::with_capacity(self.faults.len());
         for left in self.map.keys() {
-            let mut shown = free_text::hide_addresses(left);
-            curfew_domain::history::cut(&mut shown, 64);
+            let shown = free_text::shown_name(left);
             let error = format!("unknown field{}", hint(left, self.asked.iter().copied()));
             all.push(FieldError::new(self.name(&shown), error));
         }

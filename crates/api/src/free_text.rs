@@ -5,6 +5,10 @@ use crate::problem::FieldError;
 
 /// Stands where an address stood.
 const HIDDEN: &str = "[address]";
+/// Stands where a name is empty, for a refusal names its field.
+const NAMELESS: &str = "(empty)";
+/// What an error shows of a name that isn't ours.
+const NAME_BYTES_MAX: usize = 64;
 
 /// Checks a reason, a note or a receipt, and hides what looks like an address: it is kept in clear and shown in lists.
 ///
@@ -22,6 +26,17 @@ pub fn check(field: &str, text: &str) -> Result<String, FieldError> {
         return Err(FieldError::new(field, "holds a control character"));
     }
     Ok(hide_addresses(text))
+}
+
+/// A name that a submitter chose, as an error may show it: one short line, without addresses.
+pub fn shown_name(name: &str) -> String {
+    if name.is_empty() {
+        return NAMELESS.to_owned();
+    }
+    let plain: String = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let mut shown = hide_addresses(&plain);
+    curfew_domain::history::cut(&mut shown, NAME_BYTES_MAX);
+    shown
 }
 
 /// Replaces every word that holds an `@` (or its percent form) between two other characters.
@@ -58,6 +73,9 @@ mod tests {
     fn an_address_in_a_reason_is_hidden() {
         assert_eq!(check("reason", " asked by <ada@example.com>\n and ada%40x.com, ok "), Ok("asked by [address]\n and [address] ok".into()));
         assert_eq!(check("reason", "meet @ noon, cc @ops"), Ok("meet @ noon, cc @ops".into()));
+        assert_eq!(shown_name(""), "(empty)");
+        assert_eq!(shown_name("a\nb"), "a\u{fffd}b");
+        assert_eq!(shown_name("to ada@x.example\r\n\u{1b}[31m"), "to [address]");
         assert!(check("reason", "  ").is_err() && check("reason", "a\0b").is_err() && check("reason", &"x".repeat(2001)).is_err());
     }
 }

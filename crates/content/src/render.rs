@@ -1,5 +1,6 @@
 //! From a template and its parameters, or from inline content, to what the recipient reads. Done at the door, once per job.
 
+use curfew_domain::key::check_part;
 use minijinja::value::{Serde, Value};
 use serde_json::{Map, Value as Json};
 
@@ -74,7 +75,9 @@ fn complete(version: &Version, params: &Map<String, Json>) -> Result<Map<String,
     let field = |name: &str| format!("content.params.{name}");
     if let Some(unknown) = params.keys().find(|name| !version.params.contains_key(*name)) {
         let known: Vec<&str> = version.params.keys().map(String::as_str).collect();
-        return Err(ContentError::new(field(unknown), format!("the template has no such parameter; it has {}", known.join(", "))));
+        // A name out of form is not repeated: it may be anything, an address too.
+        let named = if check_part(unknown).is_ok() { field(unknown) } else { "content.params".to_owned() };
+        return Err(ContentError::new(named, format!("the template has no such parameter; it has {}", known.join(", "))));
     }
     let mut values = Map::new();
     for (name, declared) in &version.params {

@@ -74,6 +74,8 @@ fn a_parameter_missing_unknown_or_broken_is_refused_by_name() {
         (json!({"name": "Ada"}), "content.params.plan"),
         (json!({"name": "Ada", "plan": null}), "content.params.plan"),
         (json!({"name": "Ada", "plan": "Gold", "paln": "x"}), "content.params.paln"),
+        // Found by fuzzing: an address as a parameter's name stood in the refusal.
+        (json!({"name": "Ada", "plan": "Gold", "ada@example.com": "x"}), "content.params"),
         (json!({"name": "Ada\r\nBcc: x@example.com", "plan": "Gold"}), "content.params.name"),
         (json!({"name": "Ada\u{2028}", "plan": "Gold"}), "content.params.name"),
         (json!({"name": "Ada", "plan": "Gold", "token": "a\u{0}b"}), "content.params.token"),

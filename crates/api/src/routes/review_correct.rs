@@ -111,7 +111,7 @@ fn correct_params(api: &Api, letter: &mut Letter, params: Map<String, Value>) ->
 fn correct_artifacts(api: &Api, letter: &mut Letter, artifacts: Map<String, Value>) -> Result<(), Vec<FieldError>> {
     let mut faults = Vec::new();
     for (name, value) in artifacts {
-        let prefix = format!("artifacts.{}", crate::free_text::hide_addresses(&name));
+        let prefix = format!("artifacts.{}", crate::free_text::shown_name(&name));
         let Some(standing) = letter.attachments.iter_mut().find(|a| a.name == name) else {
             faults.push(FieldError::new(prefix, "the letter has no attachment of that name"));
             continue;
