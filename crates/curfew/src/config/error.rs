@@ -47,18 +47,28 @@ pub struct Fault {
 }
 
 impl fmt::Display for Fault {
+    /// One line, whatever a quoted key holds: a control in it is shown as TOML writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
             Origin::Default => {}
             place => write!(f, "{place}: ")?,
         }
-        match (&self.key, &self.value) {
-            (key, _) if key.is_empty() => {}
-            (key, Some(value)) => write!(f, "{key} = {value}: ")?,
-            (key, None) => write!(f, "{key}: ")?,
+        let key = on_one_line(&self.key);
+        match &self.value {
+            _ if key.is_empty() => {}
+            Some(value) => write!(f, "{key} = {}: ", on_one_line(value))?,
+            None => write!(f, "{key}: ")?,
         }
-        f.write_str(&self.says)
+        f.write_str(&on_one_line(&self.says))
     }
+}
+
+fn on_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
 }
 
 /// Every fault of a configuration; nothing was connected to.

@@ -89,6 +89,15 @@ fn every_fault_is_one_line_with_file_key_value_and_what_is_allowed() {
     assert_eq!(found, expected);
 }
 
+/// Found by fuzzing: a quoted key with a line break made two lines of a fault, and an escape sequence reached the terminal.
+#[test]
+fn a_fault_is_one_line_whatever_a_quoted_key_holds() {
+    assert_eq!(
+        faults("\"a\\nb\" = 1\n[\"x\\u001b[31m\"]\ny = 1\n", &[]),
+        ["curfew.toml:1: a\\nb: unknown key", "curfew.toml:2: x\\u{1b}[31m: unknown key"]
+    );
+}
+
 /// Incident 6: a client that gave up after 30 s sent again what the server had accepted after 40.
 #[test]
 fn nobody_configures_a_short_wait_after_the_end_marker() {
