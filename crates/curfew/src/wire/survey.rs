@@ -9,8 +9,8 @@ use curfew_book::postgres::PostgresBook;
 use curfew_broker::rabbit::{Found as Probed, Management, Rabbit};
 use curfew_broker::{Broker, BrokerError};
 use curfew_domain::Shard;
-use curfew_ledger::{Ledger, Recoverable};
 use curfew_ledger::redis::RedisLedger;
+use curfew_ledger::{Ledger, Recoverable};
 use curfew_store::{Postgres, PostgresOptions};
 use curfew_telemetry::metrics::Durability;
 
