@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -100,6 +100,8 @@ struct Process {
     role: &'static str,
     runs: u32,
     child: Option<Child>,
+    /// Closed when the test dies, however it does: then the process ends too.
+    tether: Option<ChildStdin>,
     probes: Option<Http>,
 }
 
@@ -120,7 +122,7 @@ impl Fleet {
     /// Where one doesn't become ready.
     pub fn run(&mut self, names: &[(&'static str, &'static str)]) {
         for (name, role) in names {
-            self.processes.push(Process { name, role, runs: 0, child: None, probes: None });
+            self.processes.push(Process { name, role, runs: 0, child: None, tether: None, probes: None });
             self.spawn(name);
         }
         for (name, _) in names {
@@ -249,9 +251,11 @@ impl Fleet {
         process.probes = None;
         let file = |path| File::create(path).expect("a log can be made");
         let (out, log) = (file(process.out_file(&folder)), file(process.log_file(&folder)));
-        let mut command = command(&program, &["run", process.role, "--config", &config], None);
-        command.args(arguments).current_dir(&folder).stdin(Stdio::null()).stdout(out).stderr(log);
-        process.child = Some(command.spawn().expect("the binary starts"));
+        let mut command = command(&program, &["run", process.role, "--config", &config, "--tethered"], None);
+        command.args(arguments).current_dir(&folder).stdin(Stdio::piped()).stdout(out).stderr(log);
+        let mut child = command.spawn().expect("the binary starts");
+        process.tether = child.stdin.take();
+        process.child = Some(child);
         if process.role == "api" {
             self.http = None;
         }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -115,6 +115,8 @@ pub struct Curfew {
     settings: Settings,
     runs: u32,
     child: Option<Child>,
+    /// Closed when the test dies, however it does: then the process ends too.
+    tether: Option<ChildStdin>,
     http: Option<Http>,
 }
 
@@ -135,7 +137,7 @@ impl Curfew {
     /// Where no folder can be made.
     pub fn prepare(settings: Settings) -> Self {
         let folder = tempfile::Builder::new().prefix("curfew-test-").tempdir().expect("a folder can be made");
-        Self { folder, settings, runs: 0, child: None, http: None }
+        Self { folder, settings, runs: 0, child: None, tether: None, http: None }
     }
 
     /// Starts the process again, on the same folder, and waits until it is ready.
@@ -177,9 +179,11 @@ impl Curfew {
         fs::write(&config, self.settings.toml()).expect("the configuration can be written");
         let file = |kind: &str| File::create(self.file_of(kind)).expect("a log can be made");
         let (config, data) = (config.display().to_string(), self.data().display().to_string());
-        let mut command = command(&binary(), &["up", "--config", &config, "--data", &data, "--http", "127.0.0.1:0"], None);
-        command.args(args).current_dir(self.folder()).stdin(Stdio::null()).stdout(file("out")).stderr(file("log"));
-        self.child = Some(command.spawn().expect("the binary starts"));
+        let mut command = command(&binary(), &["up", "--config", &config, "--data", &data, "--http", "127.0.0.1:0", "--tethered"], None);
+        command.args(args).current_dir(self.folder()).stdin(Stdio::piped()).stdout(file("out")).stderr(file("log"));
+        let mut child = command.spawn().expect("the binary starts");
+        self.tether = child.stdin.take();
+        self.child = Some(child);
     }
 
     /// What the next start is configured with.

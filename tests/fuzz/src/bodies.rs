@@ -11,7 +11,7 @@ use std::time::Duration;
 use curfew_api::{Api, FleetInfo, Ready, serve, sign};
 use curfew_book::sql::SqlBook;
 use curfew_book::{Book, Planned};
-use curfew_courier::{Rulebook, record_dead_letters, stage};
+use curfew_courier::{Rulebook, begin, record_dead_letters, stage};
 use curfew_domain::outcome::{Outcome, OutcomeClass, Stage};
 use curfew_domain::transition::{Event, Verdict, transition};
 use curfew_domain::{Key, Moment, Record, Shard, Token, WorkerId};
@@ -212,10 +212,10 @@ async fn submitted(api: &Api, number: u32, release_at: Value) -> (String, Key) {
 }
 
 async fn stage_planned(api: &Api) {
-    let read_at = api.ledger.now().await.expect("now");
     let shards: Vec<_> = (0..16).map(Shard).collect();
-    let rows: Vec<Planned> = api.book.plan(&shards, read_at, 100).await.expect("a plan");
-    stage(api.ledger.as_ref(), api.book.as_ref(), api.review.as_ref(), &api.rulebook, rows, read_at).await.expect("staged");
+    let begun = begin(api.ledger.as_ref(), &shards).await.expect("an errand");
+    let rows: Vec<Planned> = api.book.plan(&shards, begun.at, 100).await.expect("a plan");
+    stage(api.ledger.as_ref(), api.book.as_ref(), api.review.as_ref(), &api.rulebook, rows, &begun).await.expect("staged");
 }
 
 /// Claims, begins a handoff, and ends it so.

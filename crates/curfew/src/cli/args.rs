@@ -96,7 +96,7 @@ pub struct Up {
     /// Announces a moment of matching jobs on stdout and holds them there: POINT=PART-OF-A-KEY; for the rehearsal and tests
     #[arg(long, value_name = "POINT=KEY", hide = true)]
     pub pause_at: Vec<String>,
-    /// Ends at once when its standard input does; for the rehearsal, whose processes must not outlive it
+    /// Ends at once when its standard input does; for the rehearsal and tests, whose processes must not outlive them
     #[arg(long, hide = true)]
     pub tethered: bool,
 }
@@ -123,7 +123,7 @@ pub struct Run {
     /// Announces a moment of matching jobs on stdout and holds them there: POINT=PART-OF-A-KEY; for the rehearsal and tests
     #[arg(long, value_name = "POINT=KEY", hide = true)]
     pub pause_at: Vec<String>,
-    /// Ends at once when its standard input does; for the rehearsal, whose processes must not outlive it
+    /// Ends at once when its standard input does; for the rehearsal and tests, whose processes must not outlive them
     #[arg(long, hide = true)]
     pub tethered: bool,
     /// Works in a rehearsal's own part of the servers; for the rehearsal
