@@ -8,7 +8,10 @@ use curfew_domain::{Moment, Reason, State};
 use crate::{Item, ItemStatus, Replay};
 
 /// Refuses an item that isn't open, naming how it stands.
-pub(crate) fn open(item: &Item, wanted: &str) -> Result<(), BookError> {
+///
+/// # Errors
+/// `Conflict`.
+pub fn open(item: &Item, wanted: &str) -> Result<(), BookError> {
     match item.status {
         ItemStatus::Open => Ok(()),
         ItemStatus::WaitingApproval | ItemStatus::Replaying | ItemStatus::Resolved | ItemStatus::Withdrawn => {
@@ -18,7 +21,10 @@ pub(crate) fn open(item: &Item, wanted: &str) -> Result<(), BookError> {
 }
 
 /// Everything that must hold before the generation is raised.
-pub(crate) fn check(item: &Item, row: &Row, replay: &Replay) -> Result<(), BookError> {
+///
+/// # Errors
+/// `Invalid` (actor, reason, deadline, risk), `Conflict` (another state or generation, a verb open, too many doubts), `NotYet` (a doubt rests).
+pub fn check(item: &Item, row: &Row, replay: &Replay) -> Result<(), BookError> {
     if replay.actor.trim().is_empty() {
         return Err(BookError::Invalid { field: "actor", reason: "is empty".to_owned() });
     }
@@ -58,7 +64,7 @@ pub(crate) fn check(item: &Item, row: &Row, replay: &Replay) -> Result<(), BookE
 }
 
 /// The row in its next generation; whatever was in doubt goes with it.
-pub(crate) fn raise(row: &mut Row, replay: &Replay, generation: u32) {
+pub fn raise(row: &mut Row, replay: &Replay, generation: u32) {
     let open: Vec<_> = row.window_doubts.drain(..).chain(row.doubt.take()).collect();
     for token in open {
         if !row.doubts.contains(&token) {

@@ -15,7 +15,7 @@
 mod act;
 pub mod conformance;
 mod error;
-mod judge;
+pub mod judge;
 mod port;
 pub mod postgres;
 pub mod sql;
