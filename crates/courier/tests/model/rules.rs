@@ -67,7 +67,9 @@ impl Real {
                 break_it(world, TWICE);
             }
         }
-        let in_force = self.standing(job.rec).filter(|r| r.generation == held.generation).unwrap_or(held);
+        // A ledger that lost its tail may stand before a move that the book has, open or applied: what the worker holds is later.
+        let later = |r: &&Record| r.generation == held.generation && r.version >= held.version;
+        let in_force = self.standing(job.rec).filter(later).unwrap_or(held);
         let now = at(world.tick);
         if now >= in_force.deadline_at {
             break_it(world, LATE);
