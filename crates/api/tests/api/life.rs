@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use curfew_book::{Book, Planned};
-use curfew_courier::{record_dead_letters, settle, stage};
+use curfew_courier::{begin, record_dead_letters, settle, stage};
 use curfew_domain::outcome::{Outcome, OutcomeClass, Receipt, Stage};
 use curfew_domain::transition::{Event, Verdict, transition};
 use curfew_domain::{Key, Record, Token, WorkerId};
@@ -30,10 +30,10 @@ pub async fn due(house: &House, subject_ref: &str) -> Key {
 
 /// Stages whatever is planned.
 pub async fn stage_planned(house: &House) {
-    let read_at = house.ledger.now().await.expect("now");
     let shards: Vec<_> = (0..16).map(curfew_domain::Shard).collect();
-    let rows: Vec<Planned> = house.book.plan(&shards, read_at, 100).await.expect("a plan");
-    stage(house.ledger.as_ref(), house.book.as_ref(), house.review.as_ref(), &house.api.rulebook, rows, read_at).await.expect("staged");
+    let begun = begin(house.ledger.as_ref(), &shards).await.expect("an errand");
+    let rows: Vec<Planned> = house.book.plan(&shards, begun.at, 100).await.expect("a plan");
+    stage(house.ledger.as_ref(), house.book.as_ref(), house.review.as_ref(), &house.api.rulebook, rows, &begun).await.expect("staged");
 }
 
 pub async fn record(house: &House, key: &Key) -> Record {
