@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use curfew_domain::transition::{Event, transition};
-use curfew_domain::{Moment, Record, WorkerId};
+use curfew_domain::{Moment, Record, State, WorkerId};
 use curfew_ledger::{Ledger, LedgerError, Swap, Swapped};
 
 /// Renewals of ours whose answers were lost, one after the other; each read ends one.
@@ -123,6 +123,8 @@ impl Leased {
                 Ok(Swapped::Swapped) => return Some((next, asked)),
                 Ok(Swapped::Conflict(standing)) if self.is_our_lost_reply(&standing) => self.record = *standing,
                 Ok(Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full) => break,
+                // The shard was recovered meanwhile, and may have taken this handoff over as it was reported.
+                Err(LedgerError::OtherServer) => self.record = self.taken_over().await?,
                 Err(_unanswered) => return None,
             }
         }
@@ -130,6 +132,14 @@ impl Leased {
         self.lost = true;
         self.good_until.set(Instant::now());
         None
+    }
+
+    /// The handoff under our own token, as a recovery wrote it.
+    async fn taken_over(&self) -> Option<Record> {
+        let mine = &self.record;
+        let found = self.ledger.records(std::slice::from_ref(&mine.key)).await.ok()?.pop().flatten()?;
+        let ours = found.state == State::Handoff && found.generation == mine.generation && found.token == mine.token && found.worker == mine.worker;
+        (ours && mine.token.is_some() && found.incarnation > mine.incarnation).then_some(found)
     }
 
     /// A swap of one's own record, whatever renewals of ours stand unheard; `None` where somebody else was faster.

@@ -1,4 +1,5 @@
 //! Verdicts: kept until the ledger or the book has them, and for ten minutes more, so that they can be asserted again after a reconnect.
+//! Nothing is forgotten while a report may be owed: an outage prolongs the memory.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -46,19 +47,35 @@ struct Kept {
     generation: u32,
     known: Known,
     at: Instant,
-    /// Whether the ledger or the book has it.
-    written: bool,
+    /// Since when the ledger or the book has it.
+    written: Option<Instant>,
 }
 
-/// The last ten minutes of tokens and verdicts, and every older one that isn't written.
+impl Kept {
+    /// Whether a ledger that lost what it took within `since` may lack it.
+    fn may_be_lost(&self, since: Duration) -> bool {
+        self.written.is_none_or(|at| at.elapsed() <= since)
+    }
+}
+
+/// The last ten minutes of tokens and verdicts, every older one that isn't written, and what an outage may have made worth asserting.
 #[derive(Default)]
 pub(crate) struct Verdicts {
     kept: Mutex<HashMap<Token, Kept>>,
+    /// When the latest of those that are forgotten was written.
+    forgotten: Mutex<Option<Instant>>,
+}
+
+/// What a report to a shard says of verdicts.
+pub(crate) struct Remembered {
+    pub(crate) asserted: Vec<Assertable>,
+    /// Whether nothing is forgotten that the shard may have lost.
+    pub(crate) whole: bool,
 }
 
 impl Verdicts {
     pub(crate) fn keep(&self, key: &Key, generation: u32, token: Token, known: &Known) {
-        let kept = Kept { key: key.clone(), generation, known: known.clone(), at: Instant::now(), written: false };
+        let kept = Kept { key: key.clone(), generation, known: known.clone(), at: Instant::now(), written: None };
         self.lock().insert(token, kept);
     }
 
@@ -68,18 +85,30 @@ impl Verdicts {
     }
 
     /// The ledger or the book has it. A ledger that lives in this process's own file never loses its tail by itself: nothing is remembered.
-    fn written(&self, token: Token, ports: &Ports) {
+    fn written(&self, token: Token, ports: &Ports, said: &Reported) {
         let mut all = self.lock();
         if ports.ledger.leases_die_with_process() {
             all.remove(&token);
-        } else if let Some(kept) = all.get_mut(&token) {
-            kept.written = true;
+        } else if let Some(kept) = all.get_mut(&token)
+            && (kept.written.is_none() || matches!(said, Reported::Written(_)))
+        {
+            kept.written = Some(Instant::now());
         }
     }
 
-    /// Forgets what is written and older than ten minutes.
+    /// Forgets what was written ten minutes ago. Only for whoever has just seen every shard at work, and told all that it owed it: what a
+    /// ledger that is away lost is known once it is back.
     pub(crate) fn forget_old(&self) {
-        self.lock().retain(|_, kept| !kept.written || kept.at.elapsed() < VERDICT_MEMORY);
+        self.forget(VERDICT_MEMORY);
+    }
+
+    fn forget(&self, older: Duration) {
+        let mut forgotten = self.forgotten.lock().expect("no holder panics");
+        self.lock().retain(|_, kept| {
+            let old = kept.written.filter(|at| at.elapsed() >= older);
+            *forgotten = old.max(*forgotten);
+            old.is_none()
+        });
     }
 
     /// Asserts everything kept once more: a ledger that lost its tail learns it again. Known verdicts change nothing.
@@ -89,13 +118,15 @@ impl Verdicts {
 
     /// Reports what no delivery reports any more.
     pub(crate) async fn report_owed(&self, ports: &Ports) -> Result<usize, CourierError> {
-        self.assert(ports, |kept| !kept.written && kept.at.elapsed() >= OWED_AFTER).await
+        self.assert(ports, |kept| kept.written.is_none() && kept.at.elapsed() >= OWED_AFTER).await
     }
 
     /// What is known of a shard's tokens, as far back as `since`; of every one where nobody can tell how much is lost.
-    pub(crate) fn of_shard(&self, shard: Shard, since: Option<Duration>, shard_of: impl Fn(&Key) -> Shard) -> Vec<Assertable> {
+    pub(crate) fn of_shard(&self, shard: Shard, since: Option<Duration>, shard_of: impl Fn(&Key) -> Shard) -> Remembered {
+        let forgotten = self.forgotten.lock().expect("no holder panics");
+        let whole = forgotten.is_none_or(|at| since.is_some_and(|since| at.elapsed() > since));
         let all = self.lock();
-        let recent = all.iter().filter(|(_, kept)| !kept.written || since.is_none_or(|since| kept.at.elapsed() <= since));
+        let recent = all.iter().filter(|(_, kept)| since.is_none_or(|since| kept.may_be_lost(since)));
         let of_the_shard = recent.filter(|(_, kept)| shard_of(&kept.key) == shard);
         let asserted = of_the_shard.map(|(token, kept)| Assertable {
             key: kept.key.clone(),
@@ -107,7 +138,7 @@ impl Verdicts {
                 Known::Unknown(_) => Asserted::Unknown,
             },
         });
-        asserted.collect()
+        Remembered { asserted: asserted.collect(), whole }
     }
 
     async fn assert(&self, ports: &Ports, which: impl Fn(&Kept) -> bool) -> Result<usize, CourierError> {
@@ -118,7 +149,7 @@ impl Verdicts {
                 Report { key: &kept.key, generation: kept.generation, token: *token, verdict: kept.known.as_verdict(), by: By::Worker, own: None };
             match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await {
                 Ok(Reported::Later) => {}
-                Ok(Reported::Written(_) | Reported::Evidence(_) | Reported::Known) => self.written(*token, ports),
+                Ok(said @ (Reported::Written(_) | Reported::Evidence(_) | Reported::Known)) => self.written(*token, ports, &said),
                 // One that can't be told must not keep the others silent.
                 Err(error) => failed = Err(error),
             }
@@ -144,7 +175,7 @@ pub(crate) async fn insist(worker: &Worker, own: &Record, token: Token, known: &
             Ok(Reported::Later) if later < LATER_TRIES => later += 1,
             Ok(Reported::Later) => return Some(Reported::Later),
             Ok(done @ (Reported::Written(_) | Reported::Evidence(_) | Reported::Known)) => {
-                worker.verdicts.written(token, ports);
+                worker.verdicts.written(token, ports, &done);
                 return Some(done);
             }
             Err(error) => tracing::warn!(key = %key, error_class = "store", "a verdict waits to be written: {error}"),
@@ -153,5 +184,48 @@ pub(crate) async fn insist(worker: &Worker, own: &Record, token: Token, known: &
             () = worker.kill.cancelled() => return None,
             () = tokio::time::sleep(TRY_AGAIN) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHARD: Shard = Shard(3);
+
+    fn with(written: bool) -> Verdicts {
+        let verdicts = Verdicts::default();
+        let token = Token(uuid::Uuid::from_u128(1));
+        verdicts.keep(&Key::parse("acme/1").expect("a key"), 1, token, &Known::Accepted(receipt()));
+        if written {
+            verdicts.lock().get_mut(&token).expect("kept").written = Some(Instant::now());
+        }
+        verdicts
+    }
+
+    fn receipt() -> Receipt {
+        Receipt { at: curfew_domain::Moment::from_millis(0), code: 250, text: "ok".to_owned(), queue_id: None }
+    }
+
+    /// Both stores were away for longer than verdicts were kept: what the ledger then lacked was sent again.
+    #[test]
+    fn a_report_that_cannot_reach_back_far_enough_is_not_whole() {
+        let verdicts = with(true);
+        let of = |verdicts: &Verdicts, since| verdicts.of_shard(SHARD, since, |_| SHARD);
+        let kept = of(&verdicts, Some(Duration::from_secs(60)));
+        assert!(kept.whole && kept.asserted.len() == 1);
+        verdicts.forget(Duration::ZERO);
+        let after = of(&verdicts, Some(Duration::from_secs(60)));
+        assert!(after.asserted.is_empty() && !after.whole, "what is lost of the last minute may be what is forgotten");
+        assert!(!of(&verdicts, None).whole, "nobody can tell how much is lost");
+        assert!(of(&verdicts, Some(Duration::ZERO)).whole, "it lost nothing");
+    }
+
+    #[test]
+    fn what_is_not_written_is_never_forgotten() {
+        let verdicts = with(false);
+        verdicts.forget(Duration::ZERO);
+        let kept = verdicts.of_shard(SHARD, Some(Duration::ZERO), |_| SHARD);
+        assert!(kept.whole && kept.asserted.len() == 1);
     }
 }

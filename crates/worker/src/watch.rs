@@ -56,7 +56,6 @@ async fn keep_time(worker: Arc<Worker>) {
     let mut silent = false;
     loop {
         ticks.tick().await;
-        worker.verdicts.forget_old();
         if worker.clock.refresh(&*worker.ports.ledger).await.is_err() {
             silent = true;
         } else if silent {
@@ -77,8 +76,10 @@ async fn report_to_recoveries(worker: Arc<Worker>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if let Err(error) = held::look(&worker).await {
-            tracing::debug!(role = "worker", error_class = "ledger", "whether a shard recovers can't be asked: {error}");
+        match held::look(&worker).await {
+            Ok(true) => worker.verdicts.forget_old(),
+            Ok(false) => {}
+            Err(error) => tracing::debug!(role = "worker", error_class = "ledger", "whether a shard recovers can't be asked: {error}"),
         }
     }
 }
