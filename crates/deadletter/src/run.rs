@@ -174,7 +174,7 @@ impl DeadLetter {
 fn passes(error: &CourierError) -> bool {
     match error {
         CourierError::Ledger(LedgerError::Unavailable { .. } | LedgerError::Recovering | LedgerError::Halted | LedgerError::OtherServer)
-        | CourierError::Book(BookError::Unavailable { .. }) => true,
+        | CourierError::Book(BookError::Unavailable { .. } | BookError::OtherIncarnation) => true,
         CourierError::Contended => true,
         _broken => false,
     }
