@@ -2,6 +2,7 @@
 //! what they saw. `incidents.rs` holds those that one process can show.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use curfew_testkit::mail_server::Event;
@@ -9,9 +10,12 @@ use curfew_testkit::mail_server::scripts::{first_times_at, obedient};
 use curfew_testkit::{Action, Config, MailServer, Stage};
 use curfew_tests::fleet::{Servers, WHOLE};
 use curfew_tests::http::Http;
-use curfew_tests::jobs::{in_time, job, key};
+use curfew_tests::jobs::{DATE, in_time, job, key, now};
+use curfew_tests::wait::until_within;
 use curfew_tests::{Fleet, Settings, until};
+use curfew_testservers::redis::{Options, Redis};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 const SHARDS: u8 = 2;
@@ -20,6 +24,8 @@ const END: Duration = Duration::from_secs(100);
 /// Without the second and the third worker.
 const ONE_WORKER: [(&str, &str); 4] = [("scheduler-1", "scheduler"), ("worker-1", "worker"), ("deadletter", "deadletter"), ("api", "api")];
 const OTHER_WORKERS: [(&str, &str); 2] = [("worker-2", "worker"), ("worker-3", "worker")];
+/// Where Redis keeps its log of writes.
+const APPENDED: &str = "appendonlydir";
 const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 
 /// One at a time: they share servers and two cores.
@@ -284,4 +290,79 @@ async fn a_wake_up_that_the_broker_gives_to_another_worker_sends_nothing_again()
     assert_eq!(fleet.import(&many("letter", 40))["accepted"], 40);
     fleet.all_ended(41, END);
     accepted_once(&server, 41);
+}
+
+/// Incident 39 (listmonk#1801): "a server restored from a snapshot sent the old campaign again". The ledger comes back as it stood before
+/// anything was sent, with every job in its line; what was handed in later it never heard of. The book knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_is_put_back_to_an_old_snapshot_sends_the_old_campaign_to_nobody_again() {
+    const CAMPAIGN: usize = 60;
+    const FEW: usize = 20;
+    const DAY: usize = CAMPAIGN + 2 * FEW;
+    let (_servers, _turn) = (Servers::shared(), TURN.lock().await);
+    let server = MailServer::start(Config::default()).await;
+    let mut redis = Redis::start(Options::default()).await;
+    let mut fleet = Fleet::prepare_on(settings(&server), Some(&redis));
+    fleet.run(&WHOLE);
+    let at = |mut jobs: Vec<Value>, release: u64, deadline: u64| {
+        for job in &mut jobs {
+            job["release_at"] = in_time(Duration::from_secs(release)).into();
+            job["deadline_at"] = in_time(Duration::from_secs(deadline)).into();
+        }
+        jobs
+    };
+    let closing_over = now().plus(Duration::from_secs(62));
+    let old = [at(many("campaign", CAMPAIGN), 12, 3600), at(many("closing", FEW), 58, 60)].concat();
+    assert_eq!(fleet.import(&old)["accepted"], CAMPAIGN + FEW);
+    until("everything is staged", || (fleet.day()["planned"] == 0).then_some(()));
+    assert_eq!(server.accepted_count(), 0, "the snapshot is older than the campaign");
+    let snapshot = snapshot(&redis);
+    assert_eq!(fleet.import(&at(many("later", FEW), 100, 3600))["accepted"], FEW);
+    until("the book has the end of the campaign", || {
+        let day = fleet.day();
+        (day["sent"] == CAMPAIGN && day["planned"] == 0).then_some(())
+    });
+
+    redis.kill9();
+    until_within(END, "the last deadline of those that close meanwhile", || (now() > closing_over).then_some(()));
+    put_back(&snapshot, &redis);
+    redis.restart().await;
+
+    // Nobody can say how a shard's jobs stand while it recovers.
+    let day = until_within(END, "the end of every job", || {
+        let answer = fleet.try_get(&format!("/v1/days/{DATE}")).ok().filter(|answer| answer.status == 200)?;
+        (answer.json["accepted"] == DAY && answer.json["planned"] == 0 && answer.json["live"] == 0).then_some(answer.json)
+    });
+    accepted_once(&server, CAMPAIGN + FEW);
+    assert_eq!((&day["sent"], &day["dead_letter"], &day["difference"]), (&(CAMPAIGN + FEW).into(), &FEW.into(), &0.into()), "{day}");
+    assert!(fleet.all_jobs("&state=sent").iter().all(|job| job["attempts"] == 1), "no attempt is begun for what was sent");
+    let items = fleet.all_items("");
+    let explains = |item: &Value| {
+        let closing = item["key"].as_str().is_some_and(|key| key.contains("closing"));
+        closing && matches!(item["reason"].as_str(), Some("business_deadline_reached" | "ledger_rolled_back"))
+    };
+    assert!(items.len() == FEW && items.iter().all(explains), "{items:#?}");
+}
+
+/// A copy of the log of writes, of one moment.
+fn snapshot(redis: &Redis) -> TempDir {
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    redis.signal("STOP");
+    copy(&redis.folder().join(APPENDED), &folder.path().join(APPENDED));
+    redis.signal("CONT");
+    folder
+}
+
+/// In place of what a server that is down has.
+fn put_back(snapshot: &TempDir, redis: &Redis) {
+    let log = redis.folder().join(APPENDED);
+    fs::remove_dir_all(&log).expect("it kept a log");
+    copy(&snapshot.path().join(APPENDED), &log);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("nothing is there");
+    for file in fs::read_dir(from).expect("the folder can be read").map(|file| file.expect("a file")) {
+        fs::copy(file.path(), to.join(file.file_name())).expect("it can be copied");
+    }
 }
