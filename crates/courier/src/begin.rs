@@ -10,7 +10,7 @@ use curfew_ledger::{Ledger, LedgerError};
 pub struct Begun {
     /// The ledger's time, before the book is read.
     pub at: Moment,
-    /// By shard; one that waits for its recovery isn't named.
+    /// By shard; one that waits for its recovery, or whose server is away, isn't named.
     pub incarnations: BTreeMap<Shard, u32>,
 }
 
@@ -21,18 +21,25 @@ impl Begun {
     }
 }
 
-/// Begins an errand on these shards. Those that wait for their recovery are left out.
+/// Begins an errand on these shards. Those that wait for their recovery, or don't answer, are left out: they hold up no other.
 ///
 /// # Errors
-/// `LedgerError`, where the ledger doesn't answer.
+/// `LedgerError`, where no shard answers.
 pub async fn begin(ledger: &dyn Ledger, shards: &[Shard]) -> Result<Begun, LedgerError> {
     let mut incarnations = BTreeMap::new();
-    for shard in shards {
-        match ledger.incarnation(*shard).await {
+    let mut failed = Vec::new();
+    let asked = futures::future::join_all(shards.iter().map(|shard| ledger.incarnation(*shard))).await;
+    for (shard, answer) in shards.iter().zip(asked) {
+        match answer {
             Ok(incarnation) => drop(incarnations.insert(*shard, incarnation)),
             Err(LedgerError::OtherServer | LedgerError::Recovering) => {}
-            Err(error) => return Err(error),
+            Err(error) => failed.push(error),
         }
+    }
+    if failed.len() == shards.len()
+        && let Some(error) = failed.pop()
+    {
+        return Err(error);
     }
     Ok(Begun { at: ledger.now().await?, incarnations })
 }

@@ -1,14 +1,15 @@
 //! Which shards a scheduler works at the moment: those whose soft lease it holds. It saves work, correctness never rests on it.
 //!
 //! Of n schedulers that seek the same shards each leads its share, at most the n-th part rounded up: who holds more hands the rest back. Who stops
-//! leaves, and the others look every tick whether something became free, so that a drain costs a tick and not a lease.
+//! leaves, and the others look every tick whether something became free, so that a drain costs a tick and not a lease. A shard that is halted in this
+//! process is left to others, for they may trust its clock; one that doesn't answer isn't led, and holds up no other.
 
 use std::time::Duration;
 
 use curfew_domain::{Shard, WorkerId};
 use curfew_ledger::lead::{Lead, Standing, Wish};
 use curfew_ledger::{Ledger, LedgerError};
-use futures::future::{join_all, try_join_all};
+use futures::future::join_all;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -18,6 +19,8 @@ const LEASE: Duration = Duration::from_secs(5);
 const RENEW_EVERY: Duration = Duration::from_secs(1);
 /// How long a stop waits for what it hands back; later the leases end by themselves.
 const LEAVE_MAX: Duration = Duration::from_secs(1);
+/// A shard that takes longer isn't led: the others' leases must be renewed in time.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// The soft leases of one scheduler.
 pub(crate) struct Leads {
@@ -43,7 +46,7 @@ impl Leads {
         Self { who: WorkerId(uuid::Uuid::new_v4()), glance_every: tick, held: Mutex::default() }
     }
 
-    /// The shards led now, of `all`. Asked once a second; an error leaves none, for who can't ask the ledger has nothing to do there.
+    /// The shards led now, of `all`. Asked once a second; where no shard answers none is left, for who can't ask the ledger has nothing to do there.
     pub(crate) async fn shards(&self, ledger: &dyn Ledger, all: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
         let mut held = self.held.lock().await;
         if held.left {
@@ -74,14 +77,37 @@ impl Leads {
 
     /// Asks about all, then takes or hands back what makes the share full.
     async fn round(&self, ledger: &dyn Ledger, all: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
-        let asked = all.iter().map(|shard| ledger.lead(*shard, self.who, LEASE, Wish::Ask));
-        let stand: Vec<(Shard, Lead)> = all.iter().copied().zip(try_join_all(asked).await?).collect();
-        let wishes = wishes(&stand, self.first(all.len()));
-        let told = wishes.iter().map(|(shard, wish)| ledger.lead(*shard, self.who, LEASE, *wish));
-        let mut led: Vec<Shard> =
-            wishes.iter().zip(try_join_all(told).await?).filter(|(_, lead)| lead.is_ours()).map(|((shard, _), _)| *shard).collect();
+        let (halted, sought): (Vec<Shard>, Vec<Shard>) = all.iter().copied().partition(|shard| ledger.is_halted(*shard));
+        let (_left, stand) = tokio::join!(
+            self.tell(ledger, halted.iter().map(|shard| (*shard, Wish::Leave)).collect()),
+            self.tell(ledger, sought.iter().map(|shard| (*shard, Wish::Ask)).collect()),
+        );
+        let stand = stand?;
+        let told = self.tell(ledger, wishes(&stand, self.first(all.len()))).await?;
+        let mut led: Vec<Shard> = told.into_iter().filter(|(_, lead)| lead.is_ours()).map(|(shard, _)| shard).collect();
         led.sort_unstable();
         Ok(led)
+    }
+
+    /// How the shards that answer stand then; an error where none does.
+    async fn tell(&self, ledger: &dyn Ledger, wishes: Vec<(Shard, Wish)>) -> Result<Vec<(Shard, Lead)>, LedgerError> {
+        let told = wishes.iter().map(|(shard, wish)| async move {
+            let answer = tokio::time::timeout(ANSWER_MAX, ledger.lead(*shard, self.who, LEASE, *wish)).await;
+            answer.unwrap_or(Err(LedgerError::Unavailable { operation: "lead" }))
+        });
+        let told = join_all(told).await;
+        let mut stand = Vec::with_capacity(wishes.len());
+        let mut failed = None;
+        for ((shard, _), answer) in wishes.iter().zip(told) {
+            match answer {
+                Ok(lead) => stand.push((*shard, lead)),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) if stand.is_empty() => Err(error),
+            Some(_) | None => Ok(stand),
+        }
     }
 
     /// Each looks at the shards from another one on, so that two that start together don't reach for the same.
@@ -95,7 +121,7 @@ impl Leads {
             return false;
         }
         held.glanced = Some(Instant::now());
-        let others: Vec<Shard> = all.iter().filter(|shard| !held.shards.contains(shard)).copied().collect();
+        let others: Vec<Shard> = all.iter().filter(|shard| !held.shards.contains(shard) && !ledger.is_halted(**shard)).copied().collect();
         held.turn = held.turn.wrapping_add(1);
         let Some(shard) = others.get(held.turn % others.len().max(1)) else { return false };
         ledger.lead(*shard, self.who, LEASE, Wish::Ask).await.is_ok_and(|lead| lead.standing == Standing::Free)

@@ -29,7 +29,7 @@ pub(crate) enum Ended {
     Handed(Token, Known),
     /// The lease was lost, or the intent refused: the ledger's timer or an operator has it.
     Fenced,
-    /// A drain asks for the job back before its intent.
+    /// A drain, or a halted shard, asks for the job back before its intent.
     GivenBack,
     /// It was given back already.
     Returned,
@@ -90,6 +90,11 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
             not_handed_off(worker, &record, token);
             return Ended::Fenced;
         }
+        Intent::Halted => {
+            prepared.abandon().await;
+            not_handed_off(worker, &record, token);
+            return Ended::GivenBack;
+        }
         Intent::Unanswered => {
             prepared.abandon().await;
             // Known from now on, whatever stands: a report must not call it a handoff that nobody can tell of.
@@ -124,6 +129,8 @@ enum Intent {
     Written,
     /// Nothing may be handed over, and nothing stands under the token.
     Fenced,
+    /// The same, and the claim stands: the shard is halted, and takes it back.
+    Halted,
     /// It may stand.
     Unanswered,
 }
@@ -157,7 +164,8 @@ async fn intent(worker: &Worker, leased: &mut Leased, token: Token, pins: &[Stri
             Ok(Swapped::Conflict(standing)) if leased.is_our_lost_reply(&standing) => leased.record = *standing,
             Ok(Swapped::Conflict(_) | Swapped::Missing | Swapped::Refused(_) | Swapped::Full) => return Intent::Fenced,
             // Refused for certain: the claim is of an earlier incarnation, or of before its shard was lost.
-            Err(LedgerError::OtherServer | LedgerError::Recovering | LedgerError::Halted) => return Intent::Fenced,
+            Err(LedgerError::OtherServer | LedgerError::Recovering) => return Intent::Fenced,
+            Err(LedgerError::Halted) => return Intent::Halted,
             Err(_unanswered) => return Intent::Unanswered,
         }
     }

@@ -9,10 +9,11 @@ use curfew_broker::{Consumer, Delivery};
 use curfew_domain::{Key, Moment, Record, Shard, WorkerId};
 use curfew_ledger::LedgerError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::attempt::Progress;
+use crate::attempt::{Progress, Seen};
 use crate::clock::LedgerClock;
 use crate::gate::Spacing;
 use crate::held::Held;
@@ -23,6 +24,8 @@ use crate::verdicts::Verdicts;
 use crate::watch;
 
 const CONSUME_AGAIN: Duration = Duration::from_millis(500);
+/// How often it looks whether a shard is halted.
+const HALTED_AGAIN: Duration = Duration::from_millis(250);
 
 /// A worker: stateless but for its verdicts; any number of them may run side by side.
 pub struct Worker {
@@ -133,8 +136,15 @@ impl Worker {
 
     async fn consume(self: Arc<Self>, shard: Shard, stop: CancellationToken, deliveries: TaskTracker) {
         while !stop.is_cancelled() {
+            if self.ports.ledger.is_halted(shard) {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(HALTED_AGAIN) => {}
+                }
+                continue;
+            }
             match self.ports.broker.consume(shard, self.settings.prefetch()).await {
-                Ok(consumer) => self.deliver_from(Arc::from(consumer), &stop, &deliveries).await,
+                Ok(consumer) => self.deliver_from(shard, Arc::from(consumer), &stop, &deliveries).await,
                 Err(error) => tracing::warn!(shard = %shard, error_class = "broker", "can't consume: {error}"),
             }
             tokio::select! {
@@ -144,8 +154,13 @@ impl Worker {
         }
     }
 
-    /// Takes deliveries until the stream ends or the worker stops.
-    async fn deliver_from(self: &Arc<Self>, consumer: Arc<dyn Consumer>, stop: &CancellationToken, deliveries: &TaskTracker) {
+    /// Takes deliveries until the stream ends, the worker stops, or the shard is halted: where this process alone distrusts the clock others can
+    /// serve the queue, and who refuses each claim in a millisecond would eat their wake-ups. What isn't taken goes back once the last delivery
+    /// in hand lets go of the consumer.
+    async fn deliver_from(self: &Arc<Self>, shard: Shard, consumer: Arc<dyn Consumer>, stop: &CancellationToken, deliveries: &TaskTracker) {
+        let mut looks = tokio::time::interval(HALTED_AGAIN);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let halted = CancellationToken::new();
         loop {
             let delivery = tokio::select! {
                 biased;
@@ -153,11 +168,19 @@ impl Worker {
                     let _cancelled = consumer.cancel().await;
                     return;
                 }
-                delivery = consumer.next() => delivery,
+                () = halted.cancelled() => None,
+                _ = looks.tick() => None,
+                delivery = consumer.next() => Some(delivery),
             };
+            if halted.is_cancelled() || self.ports.ledger.is_halted(shard) {
+                tracing::warn!(shard = %shard, error_class = "clock", "the shard is halted here: its queue is left to others");
+                let _cancelled = consumer.cancel().await;
+                return;
+            }
+            let Some(delivery) = delivery else { continue };
             match delivery {
                 Ok(Some(delivery)) => {
-                    deliveries.spawn(Arc::clone(self).deliver(Arc::clone(&consumer), delivery));
+                    deliveries.spawn(Arc::clone(self).deliver(shard, Arc::clone(&consumer), delivery, halted.clone()));
                 }
                 Ok(None) => return,
                 Err(error) => {
@@ -168,7 +191,7 @@ impl Worker {
         }
     }
 
-    async fn deliver(self: Arc<Self>, consumer: Arc<dyn Consumer>, delivery: Delivery) {
+    async fn deliver(self: Arc<Self>, shard: Shard, consumer: Arc<dyn Consumer>, delivery: Delivery, halted: CancellationToken) {
         self.tally.in_hand.fetch_add(1, Ordering::Relaxed);
         let progress = Progress::default();
         let task = {
@@ -181,6 +204,11 @@ impl Worker {
             Err(_aborted) => Answer::None,
         };
         let answered = match answer {
+            // Refused here alone, maybe: it goes back with the consumer, which ends even if the halt is over already.
+            Answer::Ack if self.ports.ledger.is_halted(shard) && matches!(progress.get(), Seen::Unclaimed) => {
+                halted.cancel();
+                Ok(())
+            }
             Answer::Ack => consumer.ack(delivery.id).await,
             Answer::Reject => consumer.reject(delivery.id).await,
             Answer::None => Ok(()),

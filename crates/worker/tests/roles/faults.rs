@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use curfew_broker::Broker;
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::transition::{Counter, Index};
-use curfew_domain::{Key, Moment, Reason, Record, Shard, State};
+use curfew_domain::{Key, Moment, Reason, Record, Shard, State, WorkerId};
+use curfew_ledger::lead::{Lead, Wish};
 use curfew_ledger::{Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry};
 use curfew_testkit::MailServer;
 use curfew_testkit::mail_server::scripts::first_times_at;
@@ -17,7 +19,7 @@ use curfew_testkit::mail_server::{Action, Config, Stage};
 use curfew_worker::pause::{Pauses, Point};
 use tokio::sync::watch;
 
-use crate::house::{House, PATIENCE, Plan, lane};
+use crate::house::{House, PATIENCE, Plan, SHARDS, lane};
 
 /// Holds every delivery that comes to one point, until it is let go.
 pub struct Stops {
@@ -136,10 +138,27 @@ struct Forgetful {
     happened: Arc<AtomicBool>,
     /// Rounds of swaps (the scheduler's and the dead-letter consumer's) that panic.
     breaks: AtomicU32,
+    /// Whether every shard is halted in who uses it.
+    halted: Arc<AtomicBool>,
+    /// A shard whose server is away.
+    away: Option<Shard>,
 }
 
 impl Forgetful {
+    /// One that forgets nothing.
+    fn over(ledger: Arc<dyn Ledger>) -> Self {
+        let (left, breaks) = (AtomicU32::new(0), AtomicU32::new(0));
+        Self { ledger, which: |_| false, written: false, left, happened: Arc::default(), breaks, halted: Arc::default(), away: None }
+    }
+
+    fn there(&self, shard: Shard) -> Result<(), LedgerError> {
+        if self.away == Some(shard) { Err(LedgerError::Unavailable { operation: "connect" }) } else { Ok(()) }
+    }
+
     async fn swapped(&self, swap: Swap) -> Result<Swapped, LedgerError> {
+        if self.halted.load(Ordering::SeqCst) && [State::Claimed, State::Handoff].contains(&swap.change.record.state) {
+            return Err(LedgerError::Halted);
+        }
         let hit = (self.which)(&swap) && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
         if hit {
             self.happened.store(true, Ordering::SeqCst);
@@ -156,10 +175,8 @@ async fn forgetful(server: &MailServer, which: fn(&Swap) -> bool, written: bool)
     let happened = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&happened);
     let plan = Plan::new(vec![lane("smtp", server, 1)]);
-    let house = House::over(plan, |ledger| {
-        Arc::new(Forgetful { ledger, which, written, left: AtomicU32::new(1), happened: seen, breaks: AtomicU32::new(0) })
-    })
-    .await;
+    let house =
+        House::over(plan, |ledger| Arc::new(Forgetful { which, written, left: AtomicU32::new(1), happened: seen, ..Forgetful::over(ledger) })).await;
     let key = house.submit_one(&house.mail("acme", 1)).await;
     (house, key, happened)
 }
@@ -217,18 +234,72 @@ async fn a_scheduler_and_a_dead_letter_consumer_that_panic_begin_anew() {
     let server =
         MailServer::start(Config::scripted(curfew_testkit::mail_server::scripts::refuse_recipient("r2@acme.example", "550 5.1.1 No such user")))
             .await;
-    let seen = Arc::new(AtomicBool::new(false));
     let plan = Plan::new(vec![lane("smtp", &server, 1)]);
-    let house = House::over(plan, |ledger| {
-        let (left, breaks) = (AtomicU32::new(0), AtomicU32::new(8));
-        Arc::new(Forgetful { ledger, which: |_| false, written: false, left, happened: seen, breaks })
-    })
-    .await;
+    let house = House::over(plan, |ledger| Arc::new(Forgetful { breaks: AtomicU32::new(8), ..Forgetful::over(ledger) })).await;
     let _roles = house.all().await;
     let keys = house.submit(&[house.mail("acme", 1), house.mail("acme", 2)]).await;
     house.until(&keys[0], &["sent"]).await;
     house.item(&keys[1], Reason::PermanentFailure).await;
     assert_eq!(server.accepted_count(), 1);
+}
+
+/// A worker that alone distrusts the clock answered every claim in a millisecond: it ate its neighbours' wake-ups.
+#[tokio::test]
+async fn a_worker_whose_shards_are_halted_leaves_the_queue_to_others_and_gives_back_what_it_claimed() {
+    let server = MailServer::start(Config::default()).await;
+    let (stops, halted) = (Stops::at(Point::BeforeIntent), Arc::new(AtomicBool::new(false)));
+    let plan = Plan { pauses: Arc::clone(&stops) as Arc<dyn Pauses>, ..Plan::new(vec![lane("smtp", &server, 1)]) };
+    let (mut trusting, in_the_worker) = (None, Arc::clone(&halted));
+    let house = House::over(plan, |ledger| {
+        trusting = Some(Arc::clone(&ledger));
+        Arc::new(Forgetful { halted: in_the_worker, ..Forgetful::over(ledger) })
+    })
+    .await;
+    let (mut ports, settings) = house.scheduler_parts();
+    ports.ledger = trusting.expect("there is a ledger");
+    let stop = tokio_util::sync::CancellationToken::new();
+    let scheduler = Arc::new(curfew_scheduler::Scheduler::new(ports, settings, Arc::default()));
+    let scheduling = tokio::spawn(scheduler.run(stop.clone()));
+    let _worker = house.worker().await;
+    let shard = Shard::of_tenant("acme", SHARDS);
+    let first = house.submit_one(&house.mail("acme", 1)).await;
+    stops.reached().await;
+    halted.store(true, Ordering::SeqCst);
+    stops.let_go();
+    curfew_testkit::eventually(PATIENCE, "the worker's consumer is gone", || async {
+        (house.broker.ready_state(shard).await.expect("the broker is open").consumers == 0).then_some(())
+    })
+    .await;
+    let second = house.submit_one(&house.mail("acme", 2)).await;
+    curfew_testkit::eventually(PATIENCE, "both wait in the queue", || async {
+        (house.broker.ready_state(shard).await.expect("the broker is open").ready >= 2).then_some(())
+    })
+    .await;
+    for key in [&first, &second] {
+        let record = house.record(key).await.expect("it lives");
+        assert_eq!((record.state, record.attempts), (State::Queued, 0));
+    }
+    halted.store(false, Ordering::SeqCst);
+    for key in [&first, &second] {
+        house.until(key, &["sent"]).await;
+        assert_eq!(house.row(key).await.attempts, 1);
+    }
+    assert_eq!(server.accepted_count(), 2);
+    stop.cancel();
+    scheduling.await.expect("it ends by itself");
+}
+
+/// One node of a Cluster that was away stopped the staging, the releases and the settling of all.
+#[tokio::test]
+async fn a_shard_whose_server_is_away_holds_up_no_other() {
+    let server = MailServer::start(Config::default()).await;
+    let here = Shard::of_tenant("acme", SHARDS);
+    let away = Shard(1 - here.0);
+    let house =
+        House::over(Plan::new(vec![lane("smtp", &server, 1)]), |ledger| Arc::new(Forgetful { away: Some(away), ..Forgetful::over(ledger) })).await;
+    let _roles = house.all().await;
+    let key = house.submit_one(&house.mail("acme", 1)).await;
+    house.until(&key, &["sent"]).await;
 }
 
 macro_rules! passes_on {
@@ -242,6 +313,17 @@ macro_rules! passes_on {
                 let breaks = !swaps.is_empty() && self.breaks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
                 assert!(!breaks, "a round breaks, as this test wants it to");
                 self.ledger.swap_all(swaps).await
+            }
+            fn is_halted(&self, _shard: Shard) -> bool {
+                self.halted.load(Ordering::SeqCst)
+            }
+            async fn incarnation(&self, shard: Shard) -> Result<u32, LedgerError> {
+                self.there(shard)?;
+                self.ledger.incarnation(shard).await
+            }
+            async fn lead(&self, shard: Shard, who: WorkerId, lease: Duration, wish: Wish) -> Result<Lead, LedgerError> {
+                self.there(shard)?;
+                self.ledger.lead(shard, who, lease, wish).await
             }
             fn leases_die_with_process(&self) -> bool {
                 self.ledger.leases_die_with_process()
