@@ -5,7 +5,10 @@
 //!
 //! Not promised: that two clocks that are wrong together are found out. Where nobody agrees, the ledger isn't believed either.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use curfew_ledger::clock::NodeClock;
 
 /// Clocks that are further apart don't agree (DESIGN 4).
 const APART: Duration = Duration::from_secs(2);
@@ -108,9 +111,65 @@ impl Witness {
     }
 }
 
+/// The witnesses of all of a ledger's nodes.
+#[derive(Debug, Default)]
+pub struct Witnesses(BTreeMap<String, Witness>);
+
+/// What a look at one node came to.
+#[derive(Debug)]
+pub struct Looked<'a> {
+    /// The node's clock, as it was given.
+    pub clock: &'a NodeClock,
+    /// What its witness saw.
+    pub seen: Seen,
+    /// Whether it may be worked by.
+    pub word: Word,
+    /// Whether that is another word than before.
+    pub is_new: bool,
+}
+
+impl Witnesses {
+    /// Looks at each node's clock, at `at` by monotonic time. Of one that doesn't answer the last word stands; one that serves nothing any more
+    /// isn't among `clocks`, and is forgotten.
+    pub fn look<'a>(&mut self, at: Duration, clocks: &'a [NodeClock], book_ms: Option<i64>) -> Vec<Looked<'a>> {
+        self.0.retain(|name, _| clocks.iter().any(|clock| clock.name == *name));
+        let looked = clocks.iter().map(|clock| {
+            let seen = Seen { ledger_ms: clock.ahead_ms, book_ms, jumps: clock.jumps };
+            let witness = self.0.entry(clock.name.clone()).or_default();
+            let before = witness.word;
+            let word = if clock.answered { witness.look(at, seen) } else { before };
+            Looked { clock, seen, word, is_new: word != before }
+        });
+        looked.collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use curfew_domain::Shard;
+
     use super::*;
+
+    fn node(name: &str, shard: u8, ahead_ms: i64, answered: bool) -> NodeClock {
+        NodeClock { name: name.to_owned(), shards: vec![Shard(shard)], ahead_ms, jumps: 0, answered }
+    }
+
+    /// One timeout of a node whose clock is wrong must not set it to work.
+    #[test]
+    fn a_node_that_does_not_answer_keeps_its_word_until_it_serves_nothing() {
+        let mut witnesses = Witnesses::default();
+        let mut words = |at: u64, clocks: &[NodeClock]| -> Vec<(u8, Word)> {
+            let looked = witnesses.look(Duration::from_secs(at), clocks, Some(0));
+            looked.iter().map(|looked| (looked.clock.shards[0].0, looked.word)).collect()
+        };
+        let well = node("b", 2, 0, true);
+        assert_eq!(words(0, &[node("a", 1, 600_000, true), well.clone()]), [(1, Word::Odd), (2, Word::Trusted)]);
+        assert_eq!(words(1, &[node("a", 1, 600_000, false), well.clone()]), [(1, Word::Odd), (2, Word::Trusted)]);
+        assert_eq!(words(60, &[node("a", 1, 0, false), well.clone()]), [(1, Word::Odd), (2, Word::Trusted)], "nobody saw that it agrees");
+        assert_eq!(words(61, &[node("a", 1, 0, true), well.clone()]), [(1, Word::Odd), (2, Word::Trusted)]);
+        assert_eq!(words(62, &[well.clone()]), [(2, Word::Trusted)]);
+        assert_eq!(words(63, &[node("a", 1, 0, true), well]), [(1, Word::Trusted), (2, Word::Trusted)], "forgotten with its last shard");
+    }
 
     fn seen(ledger_s: f64, book_s: Option<f64>) -> Seen {
         let ms = |seconds: f64| (seconds * 1000.0) as i64;

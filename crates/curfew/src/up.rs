@@ -115,10 +115,9 @@ async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions,
     };
     let place = enrolment::enrol(&parts, has, worker.as_ref().map(|worker| worker.id), stop.clone()).await?;
     let mut working = JoinSet::new();
-    // Before a role begins: a clock that is wrong already must move nothing.
     let distrust = clocks::Distrust::default();
     let mut clocks = clocks::Clocks::new(Arc::clone(&parts), distrust.clone());
-    clocks.look().await;
+    clocks.first().await;
     working.spawn(clocks.watch(stop.clone()));
     working.spawn(cover::watch(Arc::clone(&parts), config.ledger.shards, stop.clone()));
     working.spawn(ready.watch(Arc::clone(&parts), has, distrust, stop.clone()));

@@ -32,4 +32,6 @@ pub struct NodeClock {
     pub ahead_ms: i64,
     /// How often it jumped against monotonic time since this process knows it.
     pub jumps: u64,
+    /// Whether this is a sample of now; else the node still serves its shards but doesn't answer, and this is what it said last.
+    pub answered: bool,
 }

@@ -34,7 +34,8 @@ pub(crate) async fn verbs(ports: &Ports) -> Result<usize, CourierError> {
 
 /// Copies pauses, cool-downs, circuits and suppressions from the book to the ledger; cool-downs that are long over leave the book.
 pub(crate) async fn copy(ports: &Ports) -> Result<(), CourierError> {
-    curfew_courier::copy_holds(&*ports.ledger, &*ports.book).await?;
+    // Holds are on one of the ledger's nodes, suppressions on each: neither waits for the other.
+    let copied = curfew_courier::copy_holds(&*ports.ledger, &*ports.book).await;
     let now = ports.ledger.now().await?;
     for row in ports.book.holds().await? {
         // Long over: a lift names no moment, and must not meet a cool-down that was just set anew.
@@ -45,7 +46,7 @@ pub(crate) async fn copy(ports: &Ports) -> Result<(), CourierError> {
     }
     let all = ports.book.suppressions().await?.into_iter().map(|row| Suppression { tenant: row.tenant, recipient_ref: row.recipient_ref }).collect();
     ports.ledger.set_suppressions(all).await?;
-    Ok(())
+    copied
 }
 
 /// Deletes tombstones whose time is over.

@@ -1,11 +1,11 @@
 //! The clocks are compared every second: the ledger's nodes', the book's, this process's own (DESIGN 4). What follows is the witness's word;
 //! here it is carried out: shards whose clock is distrusted are halted, and somebody is told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
-use curfew_courier::witness::{Odd, Seen, Witness, Word, odd};
+use curfew_courier::witness::{Looked, Odd, Witnesses, Word, odd};
 use curfew_domain::Shard;
 use curfew_ledger::clock::NodeClock;
 use curfew_telemetry::metrics;
@@ -14,6 +14,10 @@ use tokio_util::sync::CancellationToken;
 use crate::wire::Parts;
 
 const EVERY: Duration = Duration::from_secs(1);
+/// How long roles wait for the first look that is answered.
+const FIRST_MAX: Duration = Duration::from_secs(5);
+/// Between two tries of it.
+const FIRST_AGAIN: Duration = Duration::from_millis(250);
 /// A clock whose answer took longer is known too badly to be compared.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// The part that a new sample has in the smoothed figure.
@@ -41,24 +45,27 @@ pub struct Clocks {
     parts: Arc<Parts>,
     distrust: Distrust,
     began: Instant,
-    nodes: BTreeMap<String, Node>,
+    witnesses: Witnesses,
     smoothed_s: f64,
     odd: Odd,
-}
-
-#[derive(Default)]
-struct Node {
-    witness: Witness,
-    told: Option<Word>,
 }
 
 impl Clocks {
     /// It has not looked yet.
     pub fn new(parts: Arc<Parts>, distrust: Distrust) -> Self {
-        Self { parts, distrust, began: Instant::now(), nodes: BTreeMap::new(), smoothed_s: 0.0, odd: Odd::Nobody }
+        Self { parts, distrust, began: Instant::now(), witnesses: Witnesses::default(), smoothed_s: 0.0, odd: Odd::Nobody }
     }
 
-    /// Looks until `stop`. The first look is the caller's, before a role begins.
+    /// The first look, before a role begins: a clock that is wrong already must move nothing. Tried for some seconds where the ledger doesn't
+    /// answer; then roles begin, and hear the same.
+    pub async fn first(&mut self) {
+        let began = Instant::now();
+        while !self.look().await && began.elapsed() < FIRST_MAX {
+            tokio::time::sleep(FIRST_AGAIN).await;
+        }
+    }
+
+    /// Looks until `stop`. The first look is the caller's.
     pub async fn watch(mut self, stop: CancellationToken) {
         let mut ticks = tokio::time::interval(EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -71,36 +78,33 @@ impl Clocks {
         }
     }
 
-    /// One look. While the ledger is away its last word stands.
-    pub async fn look(&mut self) {
-        let Ok(Ok(clocks)) = tokio::time::timeout(ANSWER_MAX * 3, self.parts.ledger.node_clocks()).await else { return };
+    /// One look, and whether it was answered. While the ledger is away its last word stands.
+    async fn look(&mut self) -> bool {
+        let Ok(Ok(clocks)) = tokio::time::timeout(ANSWER_MAX * 3, self.parts.ledger.node_clocks()).await else { return false };
         if clocks.is_empty() {
-            return; // the ledger's clock is our own
+            return true; // the ledger's clock is our own
         }
         let book_ms = self.book_ms().await;
         let mut distrusted = BTreeSet::new();
         let mut words = Vec::new();
         let mut seen_odd = Odd::Nobody;
-        self.nodes.retain(|name, _| clocks.iter().any(|clock| clock.name == *name));
-        for clock in &clocks {
-            let seen = Seen { ledger_ms: clock.ahead_ms, book_ms, jumps: clock.jumps };
-            let node = self.nodes.entry(clock.name.clone()).or_default();
-            let word = node.witness.look(self.began.elapsed(), seen);
-            if node.told.replace(word).unwrap_or(Word::Trusted) != word {
-                tell(clock, word, seen);
+        for looked in self.witnesses.look(self.began.elapsed(), &clocks, book_ms) {
+            if looked.is_new {
+                tell(&looked);
             }
-            if word != Word::Trusted {
-                distrusted.extend(clock.shards.iter().copied());
-                words.push(reason(clock, word));
+            if looked.word != Word::Trusted {
+                distrusted.extend(looked.clock.shards.iter().copied());
+                words.push(reason(looked.clock, looked.word));
             }
-            if odd(seen) != Odd::Nobody {
-                seen_odd = odd(seen);
+            if looked.clock.answered && odd(looked.seen) != Odd::Nobody {
+                seen_odd = odd(looked.seen);
             }
         }
         self.parts.ledger.halt(distrusted, &clocks);
         self.distrust.set(words);
         self.tell_of_others(seen_odd, book_ms);
         self.show(&clocks);
+        true
     }
 
     /// By how much the book's clock is ahead of ours.
@@ -140,18 +144,21 @@ impl Clocks {
 
     /// The figure of the node that is furthest off, smoothed.
     fn show(&mut self, clocks: &[NodeClock]) {
-        let furthest = clocks.iter().map(|clock| clock.ahead_ms).max_by_key(|ahead| ahead.unsigned_abs()).unwrap_or(0) as f64 / 1000.0;
+        let furthest = clocks.iter().filter(|clock| clock.answered).map(|clock| clock.ahead_ms).max_by_key(|ahead| ahead.unsigned_abs()).unwrap_or(0)
+            as f64
+            / 1000.0;
         let by = furthest - self.smoothed_s;
         self.smoothed_s += if by.abs() > ANOTHER_S { by } else { by * FRESH_PART };
         metrics::ledger_clock_offset(self.smoothed_s);
     }
 }
 
-fn tell(clock: &NodeClock, word: Word, seen: Seen) {
+fn tell(looked: &Looked<'_>) {
+    let (clock, word) = (looked.clock, looked.word);
     match word {
         Word::Trusted => tracing::info!("the ledger's clock ({}) is trusted again: shards {} work", clock.name, shards(&clock.shards)),
         Word::Jumped | Word::Odd => {
-            let book = seen.book_ms.map_or_else(|| "the book doesn't answer".to_owned(), |ms| format!("the book's is {} off", off(ms)));
+            let book = looked.seen.book_ms.map_or_else(|| "the book doesn't answer".to_owned(), |ms| format!("the book's is {} off", off(ms)));
             tracing::error!(error_class = "clock", "{}; by our own clock it is {} off, {book}", reason(clock, word), off(clock.ahead_ms));
         }
     }

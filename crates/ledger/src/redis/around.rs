@@ -117,9 +117,10 @@ impl RedisLedger {
     }
 
     /// Into each shard its tenants' lists and the one for all, where they changed. A shard that recovers from another server is passed over:
-    /// nobody claims there, and its recovery ends with a copy.
+    /// nobody claims there, and its recovery ends with a copy. One that fails is told of once the others have theirs.
     pub(super) async fn replace_suppressions(&self, all: Vec<Suppression>) -> Result<(), LedgerError> {
         let writer = Uuid::new_v4().simple().to_string();
+        let mut broken = Ok(());
         for shard in self.shards() {
             let ours = all.iter().filter(|suppression| {
                 suppression.tenant.as_deref().is_none_or(|tenant| (self.options.shard_of)(tenant, self.options.shards) == shard)
@@ -129,10 +130,10 @@ impl RedisLedger {
             members.dedup();
             match self.replace_list(shard, &writer, &members).await {
                 Ok(()) | Err(LedgerError::OtherServer) => {}
-                Err(error) => return Err(error),
+                Err(error) => broken = Err(error),
             }
         }
-        Ok(())
+        broken
     }
 
     async fn replace_list(&self, shard: Shard, writer: &str, members: &[String]) -> Result<(), LedgerError> {
@@ -166,26 +167,35 @@ impl RedisLedger {
             keys: vec![self.keys.beat(shard)],
             args: vec![text(count)],
         });
+        let mut broken = Ok(());
         for answer in self.call_all(calls.collect()).await {
             match answer {
                 Ok(_) | Err(LedgerError::Recovering | LedgerError::Halted | LedgerError::OtherServer) => {}
-                Err(error) => return Err(error),
+                // The others have theirs.
+                Err(error) => broken = Err(error),
             }
         }
-        Ok(())
+        broken
     }
 
-    /// The oldest of the shards'.
+    /// The oldest of the shards' that answer.
     pub(super) async fn read_last_beat(&self) -> Result<Option<Beat>, LedgerError> {
         let mut oldest: Option<Beat> = None;
-        for shard in self.shards() {
-            match self.read_last_beat_of(shard).await? {
-                Some(beat) if oldest.is_none_or(|oldest| beat.count < oldest.count) => oldest = Some(beat),
-                Some(_) => {}
-                None => return Ok(None),
+        let mut failed = None;
+        let answers = futures::future::join_all(self.shards().map(|shard| self.read_last_beat_of(shard))).await;
+        let nobody_answers = answers.iter().all(Result::is_err);
+        for answer in answers {
+            match answer {
+                Ok(Some(beat)) if oldest.is_none_or(|oldest| beat.count < oldest.count) => oldest = Some(beat),
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(None),
+                Err(error) => failed = Some(error),
             }
         }
-        Ok(oldest)
+        match failed {
+            Some(error) if nobody_answers => Err(error),
+            Some(_) | None => Ok(oldest),
+        }
     }
 
     /// The last heartbeat that a shard holds, whoever its server is: what recovery begins with (DESIGN 8, T0).

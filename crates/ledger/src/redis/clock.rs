@@ -79,7 +79,7 @@ impl Clocks {
     pub(super) fn halt(&self, distrusted: BTreeSet<Shard>, seen: &[NodeClock]) {
         let mut known = self.known();
         for node in &mut known.nodes {
-            let as_seen = seen.iter().any(|clock| clock.name == node.name() && clock.jumps == node.estimate.jumps());
+            let as_seen = seen.iter().any(|clock| clock.answered && clock.name == node.name() && clock.jumps == node.estimate.jumps());
             if as_seen && node.shards.iter().all(|shard| !distrusted.contains(shard)) {
                 node.estimate.adopt();
             }
@@ -120,7 +120,7 @@ impl Clocks {
         self.known.lock().expect("no code panics while it holds what is known")
     }
 
-    /// Takes a round's answers in. Nodes that serve nothing any more are forgotten.
+    /// Takes a round's answers in. Nodes that serve nothing any more are forgotten; where nobody says who serves a shard, the last that did stays.
     fn take(&self, answers: Vec<(OnNode, Result<Sample, LedgerError>)>) -> Result<(), LedgerError> {
         let mut known = self.known();
         let mut before = std::mem::take(&mut known.nodes);
@@ -137,6 +137,12 @@ impl Clocks {
                 Err(_one_of_several) => {}
             }
             known.nodes.push(OneNode { node, shards, estimate });
+        }
+        for mut node in before {
+            node.shards.retain(|shard| !known.nodes.iter().any(|one| one.shards.contains(shard)));
+            if !node.shards.is_empty() {
+                known.nodes.push(node);
+            }
         }
         self.note_halted(&known);
         told
@@ -165,7 +171,7 @@ impl RedisLedger {
         self.clocks.reading().ok_or(LedgerError::Unavailable { operation: "time" })
     }
 
-    /// Each node's clock, sampled now; nodes that don't answer are left out.
+    /// Each node's clock, sampled now; of one that doesn't answer what it said last.
     pub(super) async fn read_node_clocks(&self) -> Result<Vec<NodeClock>, LedgerError> {
         if self.clock_by_hand().is_some() {
             return Ok(Vec::new());
@@ -173,24 +179,34 @@ impl RedisLedger {
         let asked = Instant::now();
         self.sample().await?;
         let known = self.clocks.known();
-        let clocks = known.nodes.iter().filter(|node| node.estimate.answered().is_some_and(|answered| answered >= asked)).filter_map(|node| {
-            let ahead_ms = node.estimate.ahead_ms()?;
-            Some(NodeClock { name: node.name(), shards: node.shards.clone(), ahead_ms, jumps: node.estimate.jumps() })
+        let clocks = known.nodes.iter().filter_map(|node| {
+            let (ahead_ms, answered) = (node.estimate.ahead_ms()?, node.estimate.answered()? >= asked);
+            Some(NodeClock { name: node.name(), shards: node.shards.clone(), ahead_ms, jumps: node.estimate.jumps(), answered })
         });
         Ok(clocks.collect())
     }
 
-    /// The shards by the node that serves them.
+    /// The shards by the node that serves them; without those of which nobody says it, while somebody does of others.
     pub(super) async fn by_node(&self) -> Result<Vec<OnNode>, LedgerError> {
         let mut all: Vec<OnNode> = Vec::new();
+        let mut failed = None;
         for shard in self.shards() {
-            let node = self.nodes.node_of(slot(&shard.to_string())).await?;
+            let node = match self.nodes.node_of(slot(&shard.to_string())).await {
+                Ok(node) => node,
+                Err(error) => {
+                    failed = Some(error);
+                    continue;
+                }
+            };
             match all.iter_mut().find(|(known, _)| *known == node) {
                 Some((_, shards)) => shards.push(shard),
                 None => all.push((node, vec![shard])),
             }
         }
-        Ok(all)
+        match failed {
+            Some(error) if all.is_empty() => Err(error),
+            Some(_) | None => Ok(all),
+        }
     }
 
     fn sample_beside(&self) {

@@ -1,4 +1,4 @@
-//! How much memory the servers use for what they hold.
+//! How much memory the servers use for what they hold. A node that doesn't answer counts as the mean of the others: it holds up none of them.
 
 use super::RedisLedger;
 use super::connect::field;
@@ -15,6 +15,12 @@ impl RedisLedger {
             let used = bytes("used_memory").ok_or(LedgerError::Unavailable { operation: "memory" })?;
             Ok(used.saturating_sub(bytes("used_memory_startup").unwrap_or(0)))
         });
-        futures::future::try_join_all(asked).await.map(|all| all.into_iter().sum())
+        let answers: Vec<Result<u64, LedgerError>> = futures::future::join_all(asked).await;
+        let (all, answered) = (answers.len() as u64, answers.iter().filter(|answer| answer.is_ok()).count() as u64);
+        let told: u64 = answers.iter().flatten().sum();
+        match answers.into_iter().find_map(Result::err) {
+            Some(error) if answered == 0 => Err(error),
+            Some(_) | None => Ok(if answered == all { told } else { told / answered * all }),
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use curfew_domain::transition::Index;
 use curfew_domain::{Moment, Shard};
 use curfew_ledger::redis::{ClockKnown, Options, RedisLedger};
-use curfew_ledger::{Created, Ledger, LedgerError, Swapped};
+use curfew_ledger::{Created, Ledger, LedgerError, Recoverable, Swapped};
 use curfew_testkit::eventually;
 use curfew_testservers::redis::{Cluster, Redis};
 
@@ -167,4 +167,41 @@ async fn what_the_servers_hold_is_measured() {
     server.ask(&["SET", "somebody-elses", &"x".repeat(5_000_000)]).await;
     let more = ledger.live_bytes().await.expect("the server answers") - before;
     assert!((5_000_000..8_000_000).contains(&more), "{more}");
+}
+
+#[tokio::test]
+async fn a_node_that_is_away_keeps_its_halt_and_holds_up_nothing_of_the_others() {
+    // Without this a Cluster that misses one node stops as a whole.
+    let options = curfew_testservers::redis::Options::default().with(&["--cluster-require-full-coverage", "no"]);
+    let mut cluster = Cluster::start(options).await;
+    let ledger = ledger(&cluster.url()).await;
+    ledger.beat(1).await.expect("the cluster answers");
+    let clocks = ledger.node_clocks().await.expect("the cluster answers");
+    assert!(clocks.iter().all(|clock| clock.answered), "{clocks:?}");
+    let victim = cluster.nodes.iter().position(|node| clocks[0].name.ends_with(&format!(":{}", node.addr().port()))).expect("it is one of them");
+    let theirs = clocks[0].shards.clone();
+    ledger.halt(theirs.iter().copied().collect(), &clocks);
+    cluster.nodes[victim].kill9();
+    let seen = eventually(PATIENCE, "the others' clocks", || async {
+        let seen = ledger.node_clocks().await.ok()?;
+        seen.iter().any(|clock| clock.answered).then_some(seen)
+    })
+    .await;
+    let of_victim = seen.iter().find(|clock| clock.name == clocks[0].name).expect("it still serves its shards");
+    assert_eq!((of_victim.answered, &of_victim.shards), (false, &theirs));
+    assert!(theirs.iter().all(|shard| ledger.is_halted(*shard)));
+    let others: Vec<Shard> = (0..SHARDS).map(Shard).filter(|shard| !theirs.contains(shard)).collect();
+    eventually(PATIENCE, "the others' heartbeats", || async {
+        assert!(ledger.beat(2).await.is_err(), "it is told that one has none");
+        for shard in &others {
+            if ledger.last_beat_of(*shard).await.ok()??.count != 2 {
+                return None;
+            }
+        }
+        Some(())
+    })
+    .await;
+    let last = eventually(PATIENCE, "the last heartbeat", || async { ledger.last_beat().await.ok().flatten() }).await;
+    assert_eq!(last.count, 2, "of those that answer");
+    assert!(ledger.live_bytes().await.is_ok());
 }
