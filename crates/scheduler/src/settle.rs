@@ -19,7 +19,7 @@ pub(crate) async fn step(ports: &Ports, shard: Shard, served: &Mutex<Served>) ->
     let more = records.len() == STORIES_MAX;
     {
         let mut served = served.lock().await;
-        records.iter().filter(|r| r.state == State::Sent).for_each(|r| served.ended(shard, &r.key, r.due()));
+        records.iter().filter(|r| was_served(r)).for_each(|r| served.ended(shard, &r.key, r.due()));
     }
     let ended: Vec<_> =
         records.iter().map(|r| (r.state, r.reason, r.deadline_at, r.receipt.as_ref().map(|receipt| receipt.at), r.generation)).collect();
@@ -38,4 +38,10 @@ pub(crate) async fn step(ports: &Ports, shard: Shard, served: &Mutex<Served>) ->
         tracing::error!(shard = %shard, error_class = "book", "{} ended jobs can't be told to the book; they stay in the ledger", closed.kept);
     }
     Ok(more && closed.closed + closed.kept > 0)
+}
+
+/// Whether a sent job's wake-up was served at its next time. A late verdict ends a job that waits for a retry or a replay: of a time to come
+/// no queue has served anything.
+fn was_served(record: &Record) -> bool {
+    record.state == State::Sent && record.receipt.as_ref().is_some_and(|receipt| record.due() <= receipt.at)
 }
