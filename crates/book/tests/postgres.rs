@@ -151,6 +151,12 @@ async fn a_row_that_cannot_be_read_holds_up_no_other() {
     let until = given::minutes(24 * 60);
     assert_eq!(book.plan(&given::shards(), until, 2).await.expect("the book answers").len(), 1, "of the first two rows one can be read");
     assert_eq!(book.plan(&given::shards(), until, 2).await.expect("the book answers").len(), 2, "and then it stands in front no more");
+    let jobs = [1, 2, 3].map(|n| given::job("acme", n));
+    let recovered: &dyn Book = &book;
+    let page = recovered.rows_of(jobs[0].shard, BookState::Planned, until, None, 1).await.expect("the book answers");
+    assert_eq!(page.len(), 1, "a page is read past it");
+    let rows = recovered.rows(&jobs.map(|job| job.key)).await.expect("the book answers");
+    assert_eq!(rows.iter().flatten().count(), 2);
 }
 
 fn keys(planned: &[Planned]) -> HashSet<String> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use curfew_book::conformance::{self, Bench, given};
 use curfew_book::sql::SqlBook;
-use curfew_book::{Book, BookError};
+use curfew_book::{Book, BookError, BookState};
 use curfew_store::{Durability, OpenOptions, Queue, Sqlite, StoreError};
 
 /// Each book in a folder of its own, gone with the bench.
@@ -139,6 +139,12 @@ async fn a_row_that_cannot_be_read_holds_up_no_other() {
     tamper(&book, "UPDATE jobs SET facts = x'c1' WHERE n = (SELECT n FROM jobs ORDER BY release_at, n LIMIT 1)").await;
     let planned = book.plan(&given::shards(), given::minutes(24 * 60), 2).await.expect("the book answers");
     assert_eq!(planned.len(), 2, "it stands in front of no others");
+    let jobs = [1, 2, 3].map(|n| given::job("acme", n));
+    let recovered: &dyn Book = &book;
+    let page = recovered.rows_of(jobs[0].shard, BookState::Planned, given::minutes(24 * 60), None, 1).await.expect("the book answers");
+    assert_eq!(page.len(), 1, "a page is read past it");
+    let rows = recovered.rows(&jobs.map(|job| job.key)).await.expect("the book answers");
+    assert_eq!(rows.iter().flatten().count(), 2);
 }
 
 /// With 100,000 jobs far ahead a walk over them would cost tens of milliseconds at each tick.

@@ -11,6 +11,7 @@ use super::transact::unread;
 use crate::forms::{code, id, state};
 use crate::judge::door::date;
 use crate::paging::{PAGE_MAX, cursor, cut_page, parse_key, uncursor};
+use crate::unreadable::Unreadable;
 use crate::{BookError, BookState, Day, Filter, JobView, Page, Row};
 
 /// Above every id.
@@ -28,9 +29,9 @@ pub(super) async fn by_id(store: &Postgres, id: JobId) -> Result<Option<Row>, Bo
     found.as_ref().map(|row| locked(row).map(|l| l.row)).transpose()
 }
 
-pub(super) async fn rows(store: &Postgres, keys: &[Key]) -> Result<Vec<Option<JobView>>, BookError> {
+pub(super) async fn rows(store: &Postgres, unreadable: &Unreadable, keys: &[Key]) -> Result<Vec<Option<JobView>>, BookError> {
     let query = sqlx::query(select!("light.sql", "of_keys.sql")).bind(keys.iter().map(Key::as_str).collect::<Vec<_>>());
-    let found = views(&store.all("read rows", query).await.map_err(unread("read rows"))?)?;
+    let found = readable(&store.all("read rows", query).await.map_err(unread("read rows"))?, unreadable)?;
     let by_key: HashMap<Key, JobView> = found.into_iter().map(|view| (view.row.job.key.clone(), view)).collect();
     Ok(keys.iter().map(|key| by_key.get(key).cloned()).collect())
 }
@@ -111,4 +112,17 @@ pub(super) async fn day_staged(store: &Postgres, day: &str, tenant: Option<&str>
 
 fn views(rows: &[PgRow]) -> Result<Vec<JobView>, BookError> {
     rows.iter().map(|row| locked(row).map(|l| JobView { row: l.row })).collect()
+}
+
+/// Those that can be read; the others are told, for one of them must not keep the rest from whoever asks for many.
+pub(super) fn readable(rows: &[PgRow], unreadable: &Unreadable) -> Result<Vec<JobView>, BookError> {
+    let (mut views, mut left) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        match locked(row) {
+            Ok(locked) => views.push(JobView { row: locked.row }),
+            Err(error) => left.push((column::<&[u8]>(row, 0)?, error)),
+        }
+    }
+    unreadable.tell_others(left.len(), left.first().map(|(id, error)| (*id, error)));
+    Ok(views)
 }

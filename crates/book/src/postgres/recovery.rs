@@ -6,7 +6,8 @@ use curfew_domain::{Key, Moment, Shard};
 use curfew_store::{Durability, StoreError};
 use sqlx::PgConnection;
 
-use super::rows::{column, lock_row, locked, number, save_histories, save_rows, select};
+use super::query::readable;
+use super::rows::{column, lock_row, number, save_histories, save_rows, select};
 use super::transact::{unread, write};
 use super::{Halt, PostgresBook};
 use crate::forms;
@@ -34,16 +35,25 @@ impl Recovery for PostgresBook {
             BookState::Staged => select!("light.sql", "rows_of_shard_staged.sql"),
             BookState::Sent | BookState::DeadLetter | BookState::Cancelled | BookState::Suppressed => return Ok(Vec::new()),
         };
-        let query = sqlx::query(text).bind(i16::from(shard.0)).bind(until.as_millis()).bind(after.map_or("", Key::as_str)).bind(i64::from(limit));
-        let found = self.store().all("list a shard's rows", query).await.map_err(unread("list a shard's rows"))?;
-        found.iter().map(|row| locked(row).map(|l| JobView { row: l.row })).collect()
+        let mut asked = limit;
+        loop {
+            let query = sqlx::query(text).bind(i16::from(shard.0)).bind(until.as_millis()).bind(after.map_or("", Key::as_str)).bind(i64::from(asked));
+            let found = self.store().all("list a shard's rows", query).await.map_err(unread("list a shard's rows"))?;
+            let views = readable(&found, &self.unreadable)?;
+            // The next look reads past those that can't be read: a page is short at the end alone.
+            let enough = limit.saturating_add(u32::try_from(found.len() - views.len()).unwrap_or(u32::MAX));
+            if asked >= enough || found.len() < asked as usize {
+                return Ok(views);
+            }
+            asked = enough;
+        }
     }
 
     async fn verbs_of(&self, keys: &[Key]) -> Result<Vec<(Key, VerbSeen)>, BookError> {
         let keys: Vec<&str> = keys.iter().map(Key::as_str).collect();
         let query = sqlx::query(include_str!("queries/verbs_of.sql")).bind(keys);
         let found = self.store().all("list jobs' verbs", query).await.map_err(unread("list jobs' verbs"))?;
-        let seen = |row| {
+        let seen = |row| -> Result<(Key, VerbSeen), BookError> {
             let verb = NumberedVerb {
                 number: column::<i64>(row, 1)?.cast_unsigned(),
                 generation: number(row, 2)?,
@@ -51,7 +61,9 @@ impl Recovery for PostgresBook {
             };
             Ok((parse_key(column(row, 0)?)?, VerbSeen { verb, actor: column(row, 4)?, applied: column::<Option<i16>>(row, 5)?.is_some() }))
         };
-        found.iter().map(seen).collect()
+        // One that can't be read keeps no other from being applied.
+        let readable = found.iter().filter_map(|row| seen(row).inspect_err(|error| self.unreadable.tell_verb(error)).ok());
+        Ok(readable.collect())
     }
 
     async fn take_back(&self, mark: &Mark, at: Moment) -> Result<bool, BookError> {

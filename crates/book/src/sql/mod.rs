@@ -114,7 +114,7 @@ impl Book for SqlBook {
     }
 
     async fn rows(&self, keys: &[Key]) -> Result<Vec<Option<JobView>>, BookError> {
-        query::rows(&self.store, keys).await
+        query::rows(&self.store, &self.unreadable, keys).await
     }
 
     async fn list(&self, filter: &Filter) -> Result<Page<JobView>, BookError> {

@@ -2,12 +2,14 @@
 
 use curfew_domain::{JobId, Key};
 use curfew_store::Sqlite;
+use sqlx::sqlite::SqliteRow;
 
 use super::rows::{Locked, column, json_texts, locked, select};
 use super::transact::unread;
 use crate::forms::{code, id, state};
 use crate::judge::door::date;
 use crate::paging::{PAGE_MAX, cursor, cut_page, parse_key, uncursor};
+use crate::unreadable::Unreadable;
 use crate::{BookError, BookState, Day, Filter, JobView, Page, Row};
 
 /// Above every id.
@@ -25,10 +27,9 @@ pub(super) async fn by_id(store: &Sqlite, id: JobId) -> Result<Option<Row>, Book
     found.as_ref().map(|row| locked(row).map(|l| l.row)).transpose()
 }
 
-pub(super) async fn rows(store: &Sqlite, keys: &[Key]) -> Result<Vec<Option<JobView>>, BookError> {
+pub(super) async fn rows(store: &Sqlite, unreadable: &Unreadable, keys: &[Key]) -> Result<Vec<Option<JobView>>, BookError> {
     let query = sqlx::query(select!("light.sql", "of_keys.sql")).bind(json_texts(keys));
-    let found = query.fetch_all(store.read()).await.map_err(unread("read rows"))?;
-    let found = views(found.iter().map(locked))?;
+    let found = readable(&query.fetch_all(store.read()).await.map_err(unread("read rows"))?, unreadable)?;
     let mut by_key: std::collections::HashMap<Key, JobView> = found.into_iter().map(|view| (view.row.job.key.clone(), view)).collect();
     Ok(keys.iter().map(|key| by_key.remove(key)).collect())
 }
@@ -109,4 +110,17 @@ pub(super) async fn day_staged(store: &Sqlite, day: &str, tenant: Option<&str>, 
 
 fn views(rows: impl Iterator<Item = Result<Locked, BookError>>) -> Result<Vec<JobView>, BookError> {
     rows.map(|row| row.map(|l| JobView { row: l.row })).collect()
+}
+
+/// Those that can be read; the others are told, for one of them must not keep the rest from whoever asks for many.
+pub(super) fn readable(rows: &[SqliteRow], unreadable: &Unreadable) -> Result<Vec<JobView>, BookError> {
+    let (mut views, mut left) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        match locked(row) {
+            Ok(locked) => views.push(JobView { row: locked.row }),
+            Err(error) => left.push((column::<&[u8]>(row, 1)?, error)),
+        }
+    }
+    unreadable.tell_others(left.len(), left.first().map(|(id, error)| (*id, error)));
+    Ok(views)
 }

@@ -8,7 +8,8 @@ use curfew_store::{Durability, Queue, StoreError};
 use sqlx::SqliteConnection;
 
 use super::SqlBook;
-use super::rows::{column, json_texts, lock_row, locked, save_histories, save_rows, select};
+use super::query::readable;
+use super::rows::{column, json_texts, lock_row, save_histories, save_rows, select};
 use super::transact::{Halt, unread, write};
 use crate::forms::{self, code};
 use crate::judge::recovery::{self, BegunIn};
@@ -34,20 +35,29 @@ impl Recovery for SqlBook {
         if !matches!(state, BookState::Planned | BookState::Staged) {
             return Ok(Vec::new());
         }
-        let query = sqlx::query(select!("light.sql", "rows_of_shard.sql"))
-            .bind(shard.0)
-            .bind(code(state))
-            .bind(until.as_millis())
-            .bind(after.map_or("", Key::as_str))
-            .bind(limit);
-        let found = query.fetch_all(self.store().read()).await.map_err(unread("list a shard's rows"))?;
-        found.iter().map(|row| locked(row).map(|l| JobView { row: l.row })).collect()
+        let mut asked = limit;
+        loop {
+            let query = sqlx::query(select!("light.sql", "rows_of_shard.sql"))
+                .bind(shard.0)
+                .bind(code(state))
+                .bind(until.as_millis())
+                .bind(after.map_or("", Key::as_str))
+                .bind(asked);
+            let found = query.fetch_all(self.store().read()).await.map_err(unread("list a shard's rows"))?;
+            let views = readable(&found, &self.unreadable)?;
+            // The next look reads past those that can't be read: a page is short at the end alone.
+            let enough = limit.saturating_add(u32::try_from(found.len() - views.len()).unwrap_or(u32::MAX));
+            if asked >= enough || found.len() < asked as usize {
+                return Ok(views);
+            }
+            asked = enough;
+        }
     }
 
     async fn verbs_of(&self, keys: &[Key]) -> Result<Vec<(Key, VerbSeen)>, BookError> {
         let query = sqlx::query(include_str!("queries/verbs_of.sql")).bind(json_texts(keys));
         let found = query.fetch_all(self.store().read()).await.map_err(unread("list jobs' verbs"))?;
-        let seen = |row| {
+        let seen = |row| -> Result<(Key, VerbSeen), BookError> {
             let verb = NumberedVerb {
                 number: column::<i64>(row, 1)?.cast_unsigned(),
                 generation: u32::try_from(column::<i64>(row, 2)?).map_err(|_range| BookError::Unreadable("a generation".to_owned()))?,
@@ -55,7 +65,9 @@ impl Recovery for SqlBook {
             };
             Ok((parse_key(column(row, 0)?)?, VerbSeen { verb, actor: column(row, 4)?, applied: column::<Option<i64>>(row, 5)?.is_some() }))
         };
-        found.iter().map(seen).collect()
+        // One that can't be read keeps no other from being applied.
+        let readable = found.iter().filter_map(|row| seen(row).inspect_err(|error| self.unreadable.tell_verb(error)).ok());
+        Ok(readable.collect())
     }
 
     async fn take_back(&self, mark: &Mark, at: Moment) -> Result<bool, BookError> {

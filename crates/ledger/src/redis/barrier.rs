@@ -142,7 +142,7 @@ impl Recoverable for RedisLedger {
     }
 
     async fn walk_survivors(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Survivor>, LedgerError> {
-        self.walked(shard, after, limit, survivor).await.map(|all| all.into_iter().map(|(one, ..)| one).collect())
+        self.walk_readable(shard, after, limit, survivor).await
     }
 
     async fn supplant(&self, create: Create, over: Option<(u32, u64)>) -> Result<Created, LedgerError> {

@@ -1,9 +1,10 @@
 //! What the auditor asks: the walk, recounts, lost timers; and tombstones whose time is over.
 
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use curfew_domain::transition::{Index, timer};
-use curfew_domain::{Key, Moment, Record, Shard, State};
+use curfew_domain::{Key, Moment, Record, Shard, State, form};
 use redis::Value;
 
 use super::RedisLedger;
@@ -15,6 +16,8 @@ use crate::{LedgerError, TimerEntry};
 
 /// Records met by one script.
 const WALK_MAX: usize = 1_000;
+/// A recovery walks every half second; a person doesn't.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 type Walked = (Record, Option<TimerEntry>, Option<Moment>);
 /// A record, its timer with its postponements, its place in line.
@@ -53,6 +56,45 @@ impl RedisLedger {
             Ok((made(&bytes(record).unwrap_or_default(), incarnation)?, moment(timer)?.map(|at| (at, postponed)), moment(line)?))
         });
         walked.collect()
+    }
+
+    /// The same of those that can be read alone, and without their timers. The others are left as they stand and told.
+    pub(super) async fn walk_readable<T>(
+        &self,
+        shard: Shard,
+        after: Option<&Key>,
+        limit: usize,
+        made: impl Fn(&[u8], u32) -> Result<T, LedgerError>,
+    ) -> Result<Vec<T>, LedgerError> {
+        let mut asked = limit;
+        loop {
+            let made = |stored: &[u8], incarnation| match made(stored, incarnation) {
+                Err(LedgerError::Unreadable(error)) => Ok(Err(error)),
+                other => other.map(Ok),
+            };
+            let walked = self.walked(shard, after, asked, made).await?;
+            let met = walked.len();
+            let (mut readable, mut left) = (Vec::with_capacity(met), Vec::new());
+            for (one, ..) in walked {
+                match one {
+                    Ok(one) => readable.push(one),
+                    Err(error) => left.push(error),
+                }
+            }
+            // Read past: a page is short at the end alone. More in a row than one walk meets are a store that is broken.
+            let enough = limit + left.len();
+            tell_unreadable(shard, &left);
+            if asked >= enough || met < asked.min(WALK_MAX) {
+                return Ok(readable);
+            }
+            if asked >= WALK_MAX {
+                return match (readable.is_empty(), left.into_iter().next()) {
+                    (true, Some(error)) => Err(LedgerError::Unreadable(error)),
+                    (_, _) => Ok(readable),
+                };
+            }
+            asked = enough;
+        }
     }
 
     pub(super) async fn mend_counters(&self, shard: Shard) -> Result<u64, LedgerError> {
@@ -102,5 +144,16 @@ fn moment(value: Value) -> Result<Option<Moment>, LedgerError> {
     match bytes(value).filter(|digits| !digits.is_empty()) {
         Some(digits) => Ok(Some(Moment::from_millis(number(Value::BulkString(digits), Script::Walk)?))),
         None => Ok(None),
+    }
+}
+
+/// How many, and what is wrong with the first, once a minute.
+fn tell_unreadable(shard: Shard, left: &[form::FormError]) {
+    static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
+    let Some(error) = left.first() else { return };
+    let mut told = TOLD.lock().expect("nobody panics while holding it");
+    if told.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
+        *told = Some(Instant::now());
+        tracing::error!(shard = %shard, error_class = "ledger", "{} records can't be read and are left as they stand: {error}", left.len());
     }
 }
