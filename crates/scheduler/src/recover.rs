@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use curfew_courier::CourierError;
-use curfew_courier::recover::{Recovery, Stage, look};
+use curfew_courier::recover::{Patience, Recovery, Stage, look};
 use curfew_domain::Shard;
 use curfew_telemetry::metrics;
 
@@ -20,6 +20,8 @@ pub(crate) struct Recoveries {
     rounds: u32,
     /// Whom each waits for, as last said.
     said: BTreeMap<Shard, Vec<String>>,
+    /// How long this scheduler has waited for reports, with a book that takes them.
+    patience: Patience,
 }
 
 /// One look at every shard.
@@ -29,7 +31,7 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, recoveries: &mut Re
     }
     let thorough = recoveries.rounds.is_multiple_of(THOROUGH_EVERY);
     recoveries.rounds = recoveries.rounds.wrapping_add(1);
-    let recovery = Recovery { ledger: &*ports.ledger, book: &*ports.book, rulebook: &ports.rulebook };
+    let recovery = Recovery { ledger: &*ports.ledger, book: &*ports.book, rulebook: &ports.rulebook, patience: &recoveries.patience };
     let looks = settings.shards.iter().map(|shard| async move { (*shard, look(recovery, *shard, thorough).await) });
     let mut failed = Ok(());
     for (shard, stage) in futures::future::join_all(looks).await {

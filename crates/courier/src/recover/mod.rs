@@ -8,10 +8,13 @@
 //!
 //! Not promised: that an operator of the stores didn't change them by hand. Read `ruling.rs` first, then `shard.rs`, then `report.rs`.
 
+mod patience;
 mod report;
 mod ruling;
 mod shard;
+mod unreadable;
 
+pub use patience::Patience;
 pub use report::{Assertable, Known, assert_again};
 pub use ruling::{Facts, Ruling, lacking, rule};
 pub use shard::{Found, Recovery, Stage, look};

@@ -8,6 +8,7 @@ use curfew_domain::{Key, Outcome, Record, Token, outcome::Receipt};
 use curfew_ledger::{Create, Created, Ledger, LedgerError, Recoverable, Swap, Swapped};
 
 use super::shard::{begun_by_recovery, carry_doubts};
+use super::unreadable::{Stands, left, survivors};
 use crate::{By, CourierError, Report, Reported, Rulebook, first_version, report};
 
 /// Tokens asserted at once.
@@ -72,11 +73,15 @@ impl Asserting<'_> {
     /// Read together, for most of it the ledger knows, or the book does where the record is gone.
     async fn part(&self, part: &[Assertable]) -> Result<(), CourierError> {
         let keys: Vec<Key> = part.iter().map(|one| one.key.clone()).collect();
-        let found = self.hands_on.survivors(&keys).await?;
+        let found = survivors(self.hands_on, &keys).await?;
         let gone: Vec<Key> = part
             .iter()
             .zip(&found)
-            .filter(|(one, found)| found.as_ref().is_none_or(|survivor| survivor.record.generation < one.generation))
+            .filter(|(one, found)| match found {
+                Stands::Nothing => true,
+                Stands::Survivor(survivor) => survivor.record.generation < one.generation,
+                Stands::Unreadable => false,
+            })
             .map(|(one, _)| one.key.clone())
             .collect();
         let rows: HashMap<Key, Row> = match gone.is_empty() {
@@ -84,17 +89,26 @@ impl Asserting<'_> {
             false => self.book.rows(&gone).await?.into_iter().flatten().map(|view| (view.row.job.key.clone(), view.row)).collect(),
         };
         for (one, found) in part.iter().zip(found) {
-            let ended = rows.get(&one.key).is_some_and(|row| !matches!(row.state, BookState::Planned | BookState::Staged));
-            match found {
-                Some(survivor) if survivor.record.incarnation != self.incarnation => return Err(LedgerError::OtherServer.into()),
-                Some(survivor) if survivor.record.generation >= one.generation => self.to_the_record(one, survivor.record).await?,
-                // The book has its end: a verdict is evidence there.
-                Some(_) | None if ended => self.verdict(one).await?,
-                Some(_) | None if !rows.contains_key(&one.key) => {}
-                earlier => self.anew(one, earlier.map(|survivor| survivor.record)).await?,
-            }
+            left(&one.key, self.one(one, found, rows.get(&one.key)).await, ())?;
         }
         Ok(())
+    }
+
+    async fn one(&self, one: &Assertable, found: Stands, row: Option<&Row>) -> Result<(), CourierError> {
+        let ended = row.is_some_and(|row| !matches!(row.state, BookState::Planned | BookState::Staged));
+        let earlier = match found {
+            Stands::Unreadable => return Ok(()),
+            Stands::Survivor(survivor) if survivor.record.incarnation != self.incarnation => return Err(LedgerError::OtherServer.into()),
+            Stands::Survivor(survivor) if survivor.record.generation >= one.generation => return self.to_the_record(one, survivor.record).await,
+            Stands::Survivor(survivor) => Some(survivor.record),
+            Stands::Nothing => None,
+        };
+        match row {
+            // The book has its end: a verdict is evidence there.
+            Some(_) if ended => self.verdict(one).await,
+            Some(_) => self.anew(one, earlier).await,
+            None => Ok(()),
+        }
     }
 
     async fn to_the_record(&self, one: &Assertable, mut record: Record) -> Result<(), CourierError> {

@@ -10,7 +10,9 @@ use curfew_domain::transition::{Change, Event, Refusal, transition};
 use curfew_domain::{Key, Moment, Record, Shard, State};
 use curfew_ledger::{Adopted, Create, Created, Ledger, LedgerError, Meta, Recoverable, Suppression, Survivor, Swap, Swapped};
 
+use super::patience::Patience;
 use super::ruling::{Facts, Ruling, lacking, rule};
+use super::unreadable::{Stands, left, survivors};
 use crate::{CourierError, Rulebook, copy_holds, first_version};
 
 /// A worker that doesn't report for so long is missing.
@@ -19,6 +21,10 @@ const REPORT_MAX: Duration = Duration::from_secs(30);
 const HEARD_WITHIN: Duration = Duration::from_secs(12);
 /// Before the last heartbeat that survived: what a worker held that long before counts, too.
 const BEFORE_THE_BEAT: Duration = Duration::from_secs(60);
+/// An enrolment so long after T1 is of a worker that claimed nothing of before: the shard was adopted by then.
+const ENROLLED_AFTER: Duration = Duration::from_secs(2);
+/// A claim may have been made so long after the latest moment that any clock told of: nodes' clocks differ by less, or are halted.
+const CLOCKS_APART: Duration = Duration::from_secs(4);
 /// A worker that stopped cleanly so long before the last heartbeat that survived left nothing that could be lost.
 const STOPPED_BEFORE: Duration = Duration::from_secs(5);
 /// Jobs judged at once.
@@ -63,6 +69,8 @@ pub struct Recovery<'a> {
     pub book: &'a dyn Book,
     /// Policies.
     pub rulebook: &'a Rulebook,
+    /// How long this process has waited.
+    pub patience: &'a Patience,
 }
 
 /// One look at a shard, and the next step where one is due. Repeating is free. `thorough`: the book is asked too where the ledger says that all
@@ -71,6 +79,17 @@ pub struct Recovery<'a> {
 /// # Errors
 /// `CourierError`: look again.
 pub async fn look(recovery: Recovery<'_>, shard: Shard, thorough: bool) -> Result<Stage, CourierError> {
+    let looked = looked(recovery, shard, thorough).await;
+    match &looked {
+        Ok(Stage::Works | Stage::Recovered(_)) => recovery.patience.works(shard),
+        Ok(Stage::Waits(_) | Stage::Unfinished) => {}
+        Err(CourierError::Book(error)) => recovery.patience.book_failed(error),
+        Err(CourierError::Ledger(_) | CourierError::Contended) => {}
+    }
+    looked
+}
+
+async fn looked(recovery: Recovery<'_>, shard: Shard, thorough: bool) -> Result<Stage, CourierError> {
     let Some(recoverable) = recovery.ledger.recoverable() else { return Ok(Stage::Works) };
     if !thorough && recoverable.meta(shard).await?.is_some_and(|meta| meta.of_this_server && !meta.recovering) {
         return Ok(Stage::Works);
@@ -80,6 +99,8 @@ pub async fn look(recovery: Recovery<'_>, shard: Shard, thorough: bool) -> Resul
     let raised = recovery.book.incarnations().await?.get(&shard).copied().unwrap_or(0);
     match recoverable.meta(shard).await? {
         Some(meta) if meta.of_this_server && meta.incarnation >= raised && !meta.recovering => Ok(Stage::Works),
+        // T1 and every judgement go by a clock: none is made while nobody vouches for it.
+        Some(_) | None if recovery.ledger.is_halted(shard) => Ok(Stage::Unfinished),
         Some(meta) if meta.of_this_server && meta.incarnation == raised => step(recovery, recoverable, shard, &meta).await,
         Some(meta) if meta.of_this_server && meta.incarnation < raised => adopt(recoverable, shard, raised, looked_at).await,
         Some(_) | None => {
@@ -106,7 +127,8 @@ async fn step(recovery: Recovery<'_>, recoverable: &dyn Recoverable, shard: Shar
     let hands = recoverable.in_recovery();
     let Some(hands_on) = hands.recoverable() else { return Ok(Stage::Works) };
     let mut found = Found { incarnation: meta.incarnation, missing: workers.missing, ..Found::default() };
-    let shard_of = Judged { recovery, hands: &*hands, hands_on, shard, meta, lost_worker: workers.missing > 0, now };
+    let lost_worker = workers.missing > 0;
+    let shard_of = Judged { recovery, hands: &*hands, hands_on, shard, meta, until: workers.claimed_until, lost_worker, now };
     let mut settled = false;
     for _ in 0..PASSES_MAX {
         let contended = shard_of.survivors(&mut found).await? + shard_of.rows(&mut found).await?;
@@ -133,41 +155,50 @@ struct Workers {
     awaited: Vec<String>,
     /// Given up: they may have had any job.
     missing: usize,
+    /// T1: nothing was claimed after it, by whatever clock.
+    claimed_until: Moment,
 }
 
 impl Workers {
     async fn of(recovery: Recovery<'_>, recoverable: &dyn Recoverable, shard: Shard, meta: &Meta, now: Moment) -> Result<Self, CourierError> {
         let survived = recoverable.last_beat_of(shard).await?.map(|beat| beat.at);
+        let kept = recovery.book.last_beat().await?.map(|(_, at)| at);
+        // The clock that gave T1 may be behind those that claims went by.
+        let claimed_until = survived.into_iter().chain(kept).fold(meta.since, Moment::max).plus(CLOCKS_APART);
         // Where nothing survived, the heartbeat that the book kept says when the ledger was there last.
-        let beat = match survived {
-            Some(at) => at,
-            None => recovery.book.last_beat().await?.map_or(Moment::from_millis(0), |(_, at)| at),
-        };
+        let beat = survived.or(kept).unwrap_or(Moment::from_millis(0)).min(meta.since);
         let reported = recovery.book.reports(shard, meta.incarnation).await?;
         let since = beat.minus(BEFORE_THE_BEAT);
         let mut silent = Vec::new();
         let mut unheard = false;
         for process in recovery.book.enrolled(meta.since.minus(REMEMBERED)).await? {
             let harmless = process.stopped_at.is_some_and(|at| at.plus(STOPPED_BEFORE) <= beat);
-            if harmless || reported.contains(&process.enrolment.id) || !process.enrolment.roles.iter().any(|role| role == "worker") {
+            let too_late = process.enrolment.at >= claimed_until.plus(ENROLLED_AFTER);
+            let works = process.enrolment.roles.iter().any(|role| role == "worker");
+            if harmless || too_late || !works || reported.contains(&process.enrolment.id) {
                 continue;
             }
             if process.beat_at >= since {
-                silent.push((process.enrolment.name, process.stopped_at.is_none()));
+                let lives = process.beat_at > meta.since;
+                silent.push((process.enrolment.name, process.stopped_at.is_none(), lives));
             } else if process.stopped_at.is_none() {
                 unheard = true;
             }
         }
-        let waited = now.since(meta.since);
-        let mut awaited: Vec<String> = Vec::new();
-        if waited < REPORT_MAX {
-            awaited.extend(silent.iter().filter(|(_, may_report)| *may_report).map(|(name, _)| name.clone()));
-            // Somebody may live whose heartbeats didn't reach the book: it has the time for one. Without any report, for all of it.
-            if awaited.is_empty() && (unheard && waited < HEARD_WITHIN || reported.is_empty()) {
-                awaited.push("whoever was not heard of lately".to_owned());
-            }
+        // By the process's own clock too, for the node's may be set back meanwhile.
+        let waited = now.since(meta.since).max(recovery.patience.recovering(shard, meta.incarnation));
+        // Nobody could report to a book that was away.
+        let heard = recovery.patience.book_answers();
+        let waits_for_all = waited < REPORT_MAX || heard < HEARD_WITHIN;
+        let waits_for = |may_report: bool, lives: bool| may_report && (waits_for_all || lives && heard < REPORT_MAX);
+        let mut awaited: Vec<String> =
+            silent.iter().filter(|(_, may_report, lives)| waits_for(*may_report, *lives)).map(|(name, ..)| name.clone()).collect();
+        // Somebody may live whose heartbeats didn't reach the book: it has the time for one. Without any report, for all of it.
+        let waits_for_more = unheard && (waited < HEARD_WITHIN || heard < HEARD_WITHIN) || waits_for_all && reported.is_empty();
+        if awaited.is_empty() && waits_for_more {
+            awaited.push("whoever was not heard of lately".to_owned());
         }
-        Ok(Self { awaited, missing: silent.len() })
+        Ok(Self { awaited, missing: silent.len(), claimed_until })
     }
 }
 
@@ -178,6 +209,8 @@ struct Judged<'a> {
     hands_on: &'a dyn Recoverable,
     shard: Shard,
     meta: &'a Meta,
+    /// Nothing was claimed after it.
+    until: Moment,
     lost_worker: bool,
     now: Moment,
 }
@@ -200,7 +233,7 @@ impl Judged<'_> {
     /// Every row whose record is missing, or of an earlier generation.
     async fn rows(&self, found: &mut Found) -> Result<usize, CourierError> {
         let mut contended = 0;
-        for (state, until) in [(BookState::Staged, Moment::from_millis(i64::MAX)), (BookState::Planned, self.meta.since)] {
+        for (state, until) in [(BookState::Staged, Moment::from_millis(i64::MAX)), (BookState::Planned, self.until)] {
             // A planned row matters where a worker is missing alone: its mark may be behind its create.
             if state == BookState::Planned && !self.lost_worker {
                 continue;
@@ -211,9 +244,9 @@ impl Judged<'_> {
                 let Some(last) = page.last() else { break };
                 after = Some(last.row.job.key.clone());
                 let keys: Vec<Key> = page.iter().map(|view| view.row.job.key.clone()).collect();
-                let survivors = self.hands_on.survivors(&keys).await?;
-                let lost = survivors.iter().zip(&page).filter(|(survivor, _)| survivor.is_none());
-                contended += self.judge(lost.map(|(survivor, view)| (survivor.as_ref(), Some(&view.row))).collect(), found).await?;
+                let stands = survivors(self.hands_on, &keys).await?;
+                let lost = stands.iter().zip(&page).filter(|(stands, _)| matches!(stands, Stands::Nothing));
+                contended += self.judge(lost.map(|(_, view)| (None, Some(&view.row))).collect(), found).await?;
             }
         }
         Ok(contended)
@@ -235,10 +268,13 @@ impl Judged<'_> {
         let mut contended = 0;
         for (survivor, row) in jobs {
             let verbs = survivor.and_then(|survivor| verbs.get(&survivor.record.key)).map_or(&[][..], Vec::as_slice);
-            let facts = Facts { survivor, row, verbs, incarnation: self.meta.incarnation, lost_worker: self.lost_worker, until: self.meta.since };
-            if !self.carry_out(facts, rule(facts), found).await? {
-                contended += 1;
-            }
+            let facts = Facts { survivor, row, verbs, incarnation: self.meta.incarnation, lost_worker: self.lost_worker, until: self.until };
+            let done = self.carry_out(facts, rule(facts), found).await;
+            let done = match survivor.map(|survivor| &survivor.record.key).or(row.map(|row| &row.job.key)) {
+                Some(key) => left(key, done, true)?,
+                None => done?,
+            };
+            contended += usize::from(!done);
         }
         Ok(contended)
     }
