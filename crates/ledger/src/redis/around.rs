@@ -90,14 +90,17 @@ impl RedisLedger {
         Ok(Lead { standing, seekers: number(seekers, Script::Lead)? })
     }
 
-    /// Of some shards those that nobody leads.
+    /// Of some shards those that nobody leads; of one that doesn't answer nobody knows.
     pub(super) async fn read_unled(&self, shards: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
         let asked = shards.iter().map(|shard| async move {
             let key = self.keys.lead(*shard);
             self.plain::<bool>(&key, redis::cmd("EXISTS").arg(&key), "who leads").await
         });
-        let led = futures::future::try_join_all(asked).await?;
-        Ok(shards.iter().zip(led).filter(|(_, led)| !led).map(|(shard, _)| *shard).collect())
+        let led = futures::future::join_all(asked).await;
+        match led.iter().find_map(|answer| answer.as_ref().err()) {
+            Some(error) if led.iter().all(Result::is_err) => Err(error.clone()),
+            Some(_) | None => Ok(shards.iter().zip(&led).filter(|(_, led)| matches!(led, Ok(false))).map(|(shard, _)| *shard).collect()),
+        }
     }
 
     /// Calls a script on whose answer no promise rests: it doesn't ask who calls. Each of them may be called twice, but a NOSCRIPT alone repeats it.

@@ -204,4 +204,5 @@ async fn a_node_that_is_away_keeps_its_halt_and_holds_up_nothing_of_the_others()
     let last = eventually(PATIENCE, "the last heartbeat", || async { ledger.last_beat().await.ok().flatten() }).await;
     assert_eq!(last.count, 2, "of those that answer");
     assert!(ledger.live_bytes().await.is_ok());
+    assert_eq!(ledger.unled(&(0..SHARDS).map(Shard).collect::<Vec<_>>()).await.expect("the others answer"), others);
 }
