@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(words(1, &[node("a", 1, 600_000, false), well.clone()]), [(1, Word::Odd), (2, Word::Trusted)]);
         assert_eq!(words(60, &[node("a", 1, 0, false), well.clone()]), [(1, Word::Odd), (2, Word::Trusted)], "nobody saw that it agrees");
         assert_eq!(words(61, &[node("a", 1, 0, true), well.clone()]), [(1, Word::Odd), (2, Word::Trusted)]);
-        assert_eq!(words(62, &[well.clone()]), [(2, Word::Trusted)]);
+        assert_eq!(words(62, std::slice::from_ref(&well)), [(2, Word::Trusted)]);
         assert_eq!(words(63, &[node("a", 1, 0, true), well]), [(1, Word::Trusted), (2, Word::Trusted)], "forgotten with its last shard");
     }
 
