@@ -11,6 +11,9 @@ use super::submit_lines::{LineError, Row};
 use crate::config::closest;
 use crate::exit::Failure;
 
+/// A column's name, in bytes: it stands in the errors of its cells.
+const COLUMN_BYTES_MAX: usize = 200;
+
 /// The columns that are there or not; besides them `content.params.*`, `labels.*` and `attachments.N.uri|name|sha256`.
 const COLUMNS: &[&str] = &[
     "tenant",
@@ -151,6 +154,9 @@ fn path(name: &str) -> Option<Vec<String>> {
     if let Some(label) = name.strip_prefix("labels.").filter(|l| check_part(l).is_ok()) {
         return Some(owned(&["labels", label]));
     }
+    if name.len() > COLUMN_BYTES_MAX || name.contains(char::is_control) {
+        return None;
+    }
     let parts: Vec<&str> = name.split('.').collect();
     let known = match parts.as_slice() {
         ["content", "params", rest @ ..] => !rest.is_empty() && rest.iter().all(|p| !p.is_empty() && redacted(p) == *p),
@@ -222,6 +228,7 @@ mod tests {
             ("tenant;to.address", "the separator must be a comma"),
             ("acme,ada@example.com", "unknown column \"acme\""),
             // Found by fuzzing: an address as a label's name stood in the error of each of its cells.
+            ("content.params.a\u{1}b", "unknown column \"content.params.a\\u{1}b\""),
             ("labels.ada@example.com", "unknown column \"•@•\""),
         ] {
             let failure = CsvRows::new(header.as_bytes()).err().expect("refused");
