@@ -2,6 +2,7 @@
 //!
 //! Read this file for one server; `sentinel.rs` and `cluster.rs` build on it.
 
+mod clock;
 mod cluster;
 mod guard;
 mod resp;
@@ -34,13 +35,26 @@ pub struct Options {
     pub maxmemory: u64,
     /// What is forgotten above it.
     pub maxmemory_policy: &'static str,
+    /// Whose clock it goes by.
+    pub clock: Clock,
     /// Further arguments, as `--name`, `value`, …
     pub more: Vec<String>,
 }
 
+/// What a server takes for the time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Clock {
+    /// The machine's.
+    #[default]
+    Machine,
+    /// The machine's and what [`Redis::set_clock`] says.
+    ByHand,
+}
+
 impl Default for Options {
     fn default() -> Self {
-        Self { appendonly: true, appendfsync: "always", maxmemory: 0, maxmemory_policy: "noeviction", more: Vec::new() }
+        let (appendonly, appendfsync, maxmemory_policy) = (true, "always", "noeviction");
+        Self { appendonly, appendfsync, maxmemory: 0, maxmemory_policy, clock: Clock::Machine, more: Vec::new() }
     }
 }
 
@@ -117,6 +131,15 @@ impl Redis {
         self.answers().await;
     }
 
+    /// Sets its clock, by seconds ahead of the machine's. A restart keeps it.
+    ///
+    /// # Panics
+    /// Where it goes by the machine's.
+    pub fn set_clock(&self, ahead_s: i64) {
+        assert_eq!(self.options.clock, Clock::ByHand, "a clock that isn't faked is the machine's");
+        clock::set(self.folder.path(), ahead_s);
+    }
+
     /// SIGSTOP or SIGCONT.
     ///
     /// # Panics
@@ -131,6 +154,9 @@ impl Redis {
         loop {
             // One that asks for a password has started too.
             if ask(self.addr, &["PING"]).await.is_ok_and(|answer| answer.text() == "PONG" || answer.text().starts_with("NOAUTH")) {
+                if self.options.clock == Clock::ByHand {
+                    clock::leave_nothing(self.pid());
+                }
                 return;
             }
             let log = || std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
@@ -148,6 +174,9 @@ fn spawn(addr: SocketAddr, options: &Options, folder: &Path) -> Guarded {
     command.args(["--bind", "127.0.0.1", "--port", &port, "--dir"]).arg(folder).args(["--save", "", "--daemonize", "no"]);
     command.args(["--appendonly", if options.appendonly { "yes" } else { "no" }, "--appendfsync", options.appendfsync]);
     command.args(["--maxmemory", &maxmemory, "--maxmemory-policy", options.maxmemory_policy, "--repl-diskless-sync-delay", "0"]);
+    if options.clock == Clock::ByHand {
+        clock::by_hand(&mut command, folder);
+    }
     command.args(&options.more).stdin(Stdio::null()).stderr(log.try_clone().expect("a file")).stdout(log);
     Guarded::spawn("redis-server", &mut command, folder)
 }
@@ -190,5 +219,23 @@ mod tests {
         assert!(ask(addr, &["PING"]).await.is_err());
         server.restart().await;
         assert_eq!((server.addr(), server.ask(&["GET", "a"]).await), (addr, Resp::Bulk(Some(b"1".to_vec()))));
+    }
+
+    /// Seconds since 1970, as the server says.
+    async fn time(server: &Redis) -> i64 {
+        server.ask(&["TIME"]).await.list()[0].text().parse().expect("seconds")
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_is_set_ahead_is_ahead_until_it_is_set_back() {
+        let mut server = Redis::start(Options { clock: Clock::ByHand, ..Options::default() }).await;
+        let before = time(&server).await;
+        server.set_clock(600);
+        assert!((600..660).contains(&(time(&server).await - before)));
+        server.kill9();
+        server.restart().await;
+        assert!((600..720).contains(&(time(&server).await - before)), "a restart keeps it");
+        server.set_clock(0);
+        assert!((0..180).contains(&(time(&server).await - before)));
     }
 }
