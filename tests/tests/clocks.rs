@@ -30,15 +30,9 @@ const END: Duration = Duration::from_secs(100);
 /// Who moves jobs.
 const MOVERS: [&str; 5] = ["scheduler-1", "scheduler-2", "worker-1", "worker-2", "worker-3"];
 
-/// Without a rate: a bucket that the wrong clock filled gives nothing more until that time has come, whoever is trusted by then.
+/// With a rate: a bucket that the wrong clock filled must not stand still until that time has come.
 fn settings(server: &MailServer) -> Settings {
-    Settings::capture()
-        .text("transports.default.kind", "smtp")
-        .text("transports.default.url", &format!("smtp://{}", server.addr()))
-        .text("transports.default.from", "Reports <reports@sender.example>")
-        .text("transports.default.tls", "none")
-        .set("policies.default.delays", r#"["1s", "1s", "2s"]"#)
-        .text("policies.default.jitter", "0s")
+    Settings::smtp(server.addr())
         .set("ledger.shards", "4")
         .set("worker.concurrency", "4")
         .text("worker.lease", "10s")

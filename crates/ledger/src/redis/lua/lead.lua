@@ -10,6 +10,10 @@
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+-- What was written while the clock was ahead, and was put back since, counts no longer than it would by a right one (DESIGN 4).
+local longest = 2 * tonumber(ARGV[2])
+if redis.call('PTTL', KEYS[1]) > longest then redis.call('DEL', KEYS[1]) end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '(' .. (now + longest), '+inf')
 local holder = redis.call('GET', KEYS[1])
 
 if ARGV[3] == 'lead' and (not holder or holder == ARGV[1]) then

@@ -15,6 +15,8 @@ end
 local full = math.max(rate, 1)
 local kept = redis.call('HMGET', KEYS[1], 'permits', 'at')
 local permits, at = tonumber(kept[1] or full), tonumber(kept[2] or now)
+-- A clock that was put back by more than a jump (DESIGN 4): the bucket goes by it as it is now, or it gave nothing until that time has come.
+if at - now > 2000 then at = now end
 permits = math.min(full, permits + math.max(0, now - at) / 1000 * rate)
 -- What is short of a whole one by less than rounding is whole: it comes when it was promised.
 local given = math.min(wanted, math.floor(permits + 1e-9))
