@@ -1,6 +1,6 @@
 //! Recovery of a shard whose ledger lost its latest part, or may have (DESIGN 8): each step may be repeated by anybody, and is.
 //!
-//! Promises (proved by `tests/recovery.rs` on a real Redis, and by `tests/tests/recovery.rs` with the built binary)
+//! Promises (proved by `tests/recovery` on a real Redis, and by `tests/tests/recovery.rs` with the built binary)
 //! - A1  From the adoption on, no errand of an earlier incarnation changes ledger or book; what it handed over is reported.
 //! - A2  What may have been handed over and isn't proven is never sent again by automation: it goes to review.
 //! - A3  With every worker alive nothing is lost that a worker or the book knows, and what survived goes on.

@@ -1,0 +1,106 @@
+//! Recoveries under one fault each: a book that is away, a clock that is wrong, a record that can't be read.
+
+use super::*;
+
+impl World {
+    /// Everything is staged, and the ledger comes back as another server after a heartbeat.
+    async fn staged_and_lost(&mut self) {
+        let begun = begin(&self.ledger, &[SHARD]).await.expect("it begins");
+        let rows = self.book.plan(&begun.shards(), self.now().plus(Duration::from_secs(60)), 100).await.expect("the book answers");
+        curfew_courier::stage(&self.ledger, &*self.book, &self.review, &self.rulebook, rows, &begun).await.expect("it stages");
+        self.advance(Duration::from_secs(20));
+        self.ledger.beat(1).await.expect("the ledger answers");
+        for worker in &self.workers {
+            self.book.alive(worker.id, self.now()).await.expect("the book answers");
+        }
+        self.ask(SAVE).await;
+        self.ask(LOSE).await;
+    }
+
+    async fn look(&self) -> Stage {
+        let recovery = Recovery { ledger: &self.ledger, book: &*self.book, rulebook: &self.rulebook, patience: &self.patience };
+        // A connection that finds another server identifies anew.
+        for _ in 0..3 {
+            if let Ok(stage) = look(recovery, SHARD, true).await {
+                return stage;
+            }
+        }
+        panic!("no look succeeds");
+    }
+}
+
+/// PostgreSQL was away for a minute of a recovery: every worker lived, none could report, and a thousand jobs went to review.
+#[tokio::test]
+async fn nobody_is_missing_before_the_book_could_take_reports() {
+    let mut world = World::new(1).await;
+    world.staged_and_lost().await;
+    assert_eq!(world.look().await, Stage::Waits(Vec::new()), "adopted");
+    world.advance(Duration::from_secs(60));
+    // As after an error of the book.
+    world.patience = patience(&world.clock);
+    assert!(matches!(world.look().await, Stage::Waits(names) if names.len() == 2));
+    let alive = world.workers[0].id;
+    world.book.alive(alive, world.now()).await.expect("the book answers");
+    world.advance(Duration::from_secs(13));
+    assert_eq!(world.look().await, Stage::Waits(vec![format!("{alive:?}")]), "it was heard of after the loss");
+    world.advance(Duration::from_secs(18));
+    assert!(matches!(world.look().await, Stage::Recovered(found) if found.missing == 2), "nobody waits for ever");
+}
+
+/// A clock was set back by half a minute with the failover: what had been claimed meanwhile seemed not to be due yet, and was sent again.
+#[tokio::test]
+async fn what_was_due_by_any_clock_before_the_loss_may_have_been_claimed() {
+    let mut world = World::new(1).await;
+    world.staged_and_lost().await;
+    world.clock.fetch_sub(30_000, Ordering::SeqCst);
+    world.patience = patience(&world.clock);
+    assert_eq!(world.look().await, Stage::Waits(Vec::new()), "adopted");
+    world.advance(Duration::from_secs(31));
+    let Stage::Recovered(found) = world.look().await else { panic!("nobody reports") };
+    // Due at 0 and 15 s, while the heartbeat was of 20 s; those of 30 and 45 s wait.
+    assert_eq!((found.missing, found.in_doubt), (2, 2));
+}
+
+/// The recovery went by a clock that stood wrong by an hour, while every other work of the shard was halted for it.
+#[tokio::test]
+async fn a_halted_shard_is_neither_adopted_nor_judged() {
+    let mut world = World::new(1).await;
+    world.staged_and_lost().await;
+    let halted = |world: &World, halted: bool| world.ledger.halt(halted.then_some(SHARD).into_iter().collect(), &[]);
+    halted(&world, true);
+    assert_eq!(world.look().await, Stage::Unfinished);
+    assert!(world.ledger.meta(SHARD).await.expect("it answers").is_none_or(|meta| !meta.recovering && meta.incarnation == 0));
+    halted(&world, false);
+    assert_eq!(world.look().await, Stage::Waits(Vec::new()), "adopted");
+    halted(&world, true);
+    world.advance(Duration::from_secs(60));
+    assert_eq!(world.look().await, Stage::Unfinished);
+    halted(&world, false);
+    assert!(matches!(world.look().await, Stage::Recovered(_)));
+}
+
+/// One record that nobody could read kept its shard from its recovery, and its workers from their reports, for ever.
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_left_and_holds_up_no_other() {
+    let mut world = World::new(1).await;
+    world.staged_and_lost().await;
+    // The front, by which scripts go, stays.
+    let spoil = format!(
+        "for _, k in ipairs(redis.call('KEYS', '*job:{}')) do local s = redis.call('GET', k) redis.call('SET', k, s:sub(1, 15 + s:byte(14) * 256 + s:byte(15)) .. 'spoilt') end return 'ok'",
+        world.keys[1]
+    );
+    world.ask(&spoil).await;
+    assert_eq!(world.look().await, Stage::Waits(Vec::new()), "adopted");
+    let receipt = Receipt { at: world.now(), code: 250, text: "ok".to_owned(), queue_id: None };
+    let of = |n: u128| (Token(Uuid::from_u128(n + 1)), (world.keys[n as usize].clone(), 1, Known::Accepted(receipt.clone())));
+    let known = [of(0), of(1)];
+    world.workers[0].known.extend(known);
+    for who in 0..2 {
+        world.report_of(who).await;
+    }
+    let Stage::Recovered(found) = world.look().await else { panic!("all have reported: {:?}", world.trace) };
+    assert_eq!((found.missing, found.in_doubt, found.taken_back), (0, 0, 0));
+    let read = world.ledger.records(std::slice::from_ref(&world.keys[0])).await.expect("it answers");
+    assert_eq!(read[0].as_ref().map(|record| record.state), Some(State::Sent));
+    assert!(world.ledger.records(std::slice::from_ref(&world.keys[1])).await.is_err(), "it stands as it stood");
+}
