@@ -201,7 +201,8 @@ async fn a_worker_that_comes_back_after_its_lease_finds_the_job_taken_out_of_its
     fleet.cont("worker-1");
     let sent = fleet.job_in(&key("R-1"), "sent");
     assert_eq!((&sent["attempts"], &sent["generation"]), (&1.into(), &1.into()), "its late verdict counts: {sent:#}");
-    let day = fleet.all_ended(2, END);
+    // The ledger knows first; the book had the dead letter recorded, and is told next.
+    let day = until("both in the book as sent", || Some(fleet.all_ended(2, END)).filter(|day| day["sent"] == 2));
     assert_eq!((&day["sent"], &day["difference"]), (&2.into(), &0.into()), "{day}");
     accepted_once(&server, 2);
 }
