@@ -13,6 +13,8 @@ pub mod clock;
 pub mod eventually;
 pub mod faults;
 pub mod mail_server;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod tcp_proxy;
 
 pub use clock::HandClock;

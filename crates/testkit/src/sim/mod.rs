@@ -1,0 +1,20 @@
+//! A fleet in one thread: simulated stores, broker and network, under the real loops; one seed is one run, bit for bit.
+//!
+//! Promises
+//! - S1  Time is virtual: it passes where everybody waits, and nowhere else.
+//! - S2  Chance comes from the seed alone; the trace's hash tells whether two runs are the same.
+//! - S3  A process that is killed does nothing more from its next call on; one that is frozen, nothing until it thaws.
+//! - S4  A call may be lost before it is served, or its answer after; whoever called can't tell which.
+//! - S5  Each adapter passes the conformance suite of its port, as the others do.
+//!
+//! Not promised: threads, the SQL and the scripts of the real adapters (their suites, and the differential test), a drift of monotonic clocks.
+//!
+//! Read `world.rs` first, then `link.rs`; then an adapter.
+
+mod link;
+mod process;
+mod world;
+
+pub use link::{Link, Lost, Service, Weather};
+pub use process::{Process, Standing};
+pub use world::{EPOCH, World};
