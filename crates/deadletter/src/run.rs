@@ -84,7 +84,7 @@ impl DeadLetter {
     async fn messages(&self, consumer: &dyn Consumer, stop: &CancellationToken) {
         loop {
             let delivery = tokio::select! {
-                biased;
+               biased;
                 () = stop.cancelled() => {
                     let _cancelled = consumer.cancel().await;
                     return;
@@ -182,6 +182,7 @@ fn passes(error: &CourierError) -> bool {
 
 async fn rest(time: Duration, stop: &CancellationToken) {
     tokio::select! {
+        biased;
         () = stop.cancelled() => {}
         () = tokio::time::sleep(time) => {}
     }

@@ -1,10 +1,11 @@
 //! How much may stand in a ready queue: what the shard drains in 5 s, by the best 10-second mean of the last 10 minutes.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_domain::transition::Counter;
 use curfew_domain::{Moment, State};
+use tokio::time::Instant;
 
 /// Until a rate is measured.
 const UNMEASURED_PER_S: f64 = 1_000.0;

@@ -137,7 +137,7 @@ fn swap(record: &Record, event: &Event<'_>, now: Moment) -> Option<(State, Swap)
 }
 
 fn lease_over(ports: &Ports, record: &Record, now: Moment) -> Option<(State, Swap)> {
-    let rules = ports.rulebook.rules(record, rand::random());
+    let rules = ports.rulebook.rules(record, ports.machine.fraction());
     swap(record, &Event::LeaseOver { rules }, now)
 }
 

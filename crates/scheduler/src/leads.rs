@@ -42,8 +42,8 @@ struct Held {
 
 impl Leads {
     /// None yet. The name is drawn anew at each start, so that a restarted scheduler is another one.
-    pub(crate) fn new(tick: Duration) -> Self {
-        Self { who: WorkerId(uuid::Uuid::new_v4()), glance_every: tick, held: Mutex::default() }
+    pub(crate) fn new(who: WorkerId, tick: Duration) -> Self {
+        Self { who, glance_every: tick, held: Mutex::default() }
     }
 
     /// The shards led now, of `all`. Asked once a second; where no shard answers none is left, for who can't ask the ledger has nothing to do there.
@@ -171,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let ledger = ledger(&folder).await;
         tokio::time::pause();
-        let (first, second) = (Leads::new(TICK), Leads::new(TICK));
+        let (first, second) = (Leads::new(WorkerId(uuid::Uuid::from_u128(1)), TICK), Leads::new(WorkerId(uuid::Uuid::from_u128(2)), TICK));
         assert_eq!(led(&first, &ledger).await, ALL);
         assert_eq!(led(&second, &ledger).await, [], "all are led");
         // A second later the first knows that there are two, and hands back what is more than its share.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use curfew_book::Book;
 use curfew_broker::Broker;
-use curfew_courier::Rulebook;
 use curfew_courier::pause::Pauses;
+use curfew_courier::{Machine, Rulebook};
 use curfew_domain::Shard;
 use curfew_ledger::Ledger;
 use curfew_review::Review;
@@ -25,6 +25,8 @@ pub struct Ports {
     pub broker: Arc<dyn Broker>,
     /// Policies and transports.
     pub rulebook: Arc<Rulebook>,
+    /// Chance.
+    pub machine: Arc<dyn Machine>,
     /// Who wants to know about moments.
     pub pauses: Arc<dyn Pauses>,
 }

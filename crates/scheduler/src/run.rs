@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_courier::CourierError;
-use curfew_domain::Shard;
+use curfew_domain::{Shard, WorkerId};
 use curfew_ledger::LedgerError;
 use curfew_telemetry::metrics;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::{Mutex, Notify};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::credit::{Drain, Room};
@@ -63,7 +63,7 @@ pub struct Tally {
 impl Scheduler {
     /// A scheduler that doesn't run yet. `nudge`: somebody accepted a job that is due, stage at once.
     pub fn new(ports: Ports, settings: Settings, nudge: Arc<Notify>) -> Self {
-        let leads = Leads::new(settings.tick);
+        let leads = Leads::new(WorkerId(ports.machine.uuid()), settings.tick);
         Self {
             ports,
             settings,

@@ -1,7 +1,7 @@
 //! One attempt on a claimed job: pack, prepare, intent, last look, handoff, verdict.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use curfew_domain::limits::LAST_LOOK_MARGIN;
@@ -12,6 +12,7 @@ use curfew_domain::{Key, Moment, OutcomeClass, Record, Shard, State, Token};
 use curfew_ledger::{Ledger, LedgerError, Swap, Swapped};
 use curfew_telemetry::metrics;
 use curfew_transport::{Bounds, HandOff, HandOffProgress, LastLook, Look, Prepared};
+use tokio::time::Instant;
 
 use crate::clock::LedgerClock;
 use crate::lane::Lane;
@@ -65,7 +66,7 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
     let ports = &worker.ports;
     ports.pauses.at(Point::AfterClaim, &leased.record.key).await;
     let record = leased.record.clone();
-    let deadline = tokio::time::Instant::from_std(worker.clock.instant_of(record.stops_at()));
+    let deadline = worker.clock.instant_of(record.stops_at());
     let step = async {
         let packed = pack(&record, letter, &lane.settings, &ports.keyring, &ports.artifacts).await?;
         let prepared = lane.transport.prepare(&packed.parcel, &Bounds { deadline }).await.map_err(|outcome| (outcome, packed.pins.clone()))?;
@@ -82,7 +83,7 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
         Driven::Lost => return Ended::Fenced,
     };
     ports.pauses.at(Point::BeforeIntent, &record.key).await;
-    let token = Token(uuid::Uuid::new_v4());
+    let token = Token(ports.machine.uuid());
     match intent(worker, leased, token, &packed.pins).await {
         Intent::Written => {}
         Intent::Fenced => {

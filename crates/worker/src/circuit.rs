@@ -4,10 +4,11 @@
 //! no acceptance between. Five results in doubt from different jobs with no verdict between them open it too.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_domain::outcome::Stage;
 use curfew_domain::{JobId, OutcomeClass};
+use tokio::time::Instant;
 
 /// Different jobs that must meet a wrong set-up after the login.
 const JOBS_TO_OPEN: usize = 3;

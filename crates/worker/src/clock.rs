@@ -3,20 +3,22 @@
 //! A last look asks this clock, so that it needs no round trip. A frozen process wakes with the right time: monotonic time goes on meanwhile.
 //! It has two ends: who must not be late asks for `now`, the latest that the ledger's clock can say; who must not be early for `surely`.
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
+use curfew_courier::Machine;
 use curfew_domain::Moment;
 use curfew_ledger::clock::Reading;
 use curfew_ledger::{Ledger, LedgerError};
+use tokio::time::Instant;
 
 /// Parts of a million by which our clock and the ledger's may drift apart between two samples. A sample can be as old as a lease: without the
 /// ledger none is renewed, and no last look passes. That makes less than a second in the longest.
 const DRIFT_PPM: u32 = 1_000;
 
 /// The ledger's clock, carried on.
-#[derive(Debug)]
 pub struct LedgerClock {
+    machine: Arc<dyn Machine>,
     sample: Mutex<Sample>,
 }
 
@@ -34,8 +36,9 @@ impl LedgerClock {
     ///
     /// # Errors
     /// `LedgerError`: no worker starts without the ledger's time.
-    pub async fn start(ledger: &dyn Ledger) -> Result<Self, LedgerError> {
-        Ok(Self { sample: Mutex::new(sample(ledger).await?) })
+    pub async fn start(ledger: &dyn Ledger, machine: Arc<dyn Machine>) -> Result<Self, LedgerError> {
+        let first = Mutex::new(sample(ledger, &*machine).await?);
+        Ok(Self { machine, sample: first })
     }
 
     /// Samples again.
@@ -43,7 +46,7 @@ impl LedgerClock {
     /// # Errors
     /// `LedgerError`: the old sample goes on.
     pub async fn refresh(&self, ledger: &dyn Ledger) -> Result<(), LedgerError> {
-        let fresh = sample(ledger).await?;
+        let fresh = sample(ledger, &*self.machine).await?;
         *self.sample.lock().expect("no holder panics") = fresh;
         Ok(())
     }
@@ -54,7 +57,8 @@ impl LedgerClock {
     /// deadline is missed between two samples.
     pub fn now(&self) -> Moment {
         let sample = *self.sample.lock().expect("no holder panics");
-        let passed = sample.asked.elapsed().max(sample.asked_by_the_system.elapsed().unwrap_or_default());
+        let by_the_system = self.machine.system_time().duration_since(sample.asked_by_the_system).unwrap_or_default();
+        let passed = sample.asked.elapsed().max(by_the_system);
         sample.reading.latest.plus(passed + drift(passed))
     }
 
@@ -76,8 +80,8 @@ fn drift(passed: Duration) -> Duration {
 }
 
 /// The clock was read between the question and its answer, or is known from samples between them.
-async fn sample(ledger: &dyn Ledger) -> Result<Sample, LedgerError> {
-    let (asked, asked_by_the_system) = (Instant::now(), SystemTime::now());
+async fn sample(ledger: &dyn Ledger, machine: &dyn Machine) -> Result<Sample, LedgerError> {
+    let (asked, asked_by_the_system) = (Instant::now(), machine.system_time());
     let reading = ledger.reading().await?;
     Ok(Sample { reading, asked, asked_by_the_system, answered: Instant::now() })
 }
@@ -91,7 +95,8 @@ mod tests {
     fn clock(monotonic: Duration, system: Duration) -> LedgerClock {
         let at = Instant::now().checked_sub(monotonic).expect("this machine has been up for that long");
         let reading = Reading::exact(Moment::from_millis(0));
-        LedgerClock { sample: Mutex::new(Sample { reading, asked: at, asked_by_the_system: SystemTime::now() - system, answered: at }) }
+        let sample = Sample { reading, asked: at, asked_by_the_system: SystemTime::now() - system, answered: at };
+        LedgerClock { machine: Arc::new(curfew_courier::ThisMachine), sample: Mutex::new(sample) }
     }
 
     #[test]

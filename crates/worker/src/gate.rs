@@ -1,13 +1,14 @@
 //! What stands before a claim: holds, the transport's rate and window, the tenant's rate. A limit gives the job back, no attempt used.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_courier::held;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::{Moment, Record};
 use curfew_ledger::LedgerError;
+use tokio::time::Instant;
 
 use crate::lane::Lane;
 use crate::run::Worker;
@@ -30,7 +31,7 @@ pub(crate) enum Gate {
 /// Where jobs that a rate refused stand one behind the other. All of them sent to the next permit's moment, five hundred would come back
 /// for one permit, and again for the next.
 #[derive(Default)]
-pub(crate) struct Spacing(Mutex<HashMap<String, Moment>>);
+pub(crate) struct Spacing(Mutex<BTreeMap<String, Moment>>);
 
 impl Spacing {
     /// When the next refused job of this rate looks again; `next` is when the next permit comes.

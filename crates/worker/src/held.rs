@@ -3,14 +3,15 @@
 //! An intent and a report of the same shard exclude each other: what was entered before the report is in it, and what comes after it under an
 //! earlier incarnation is refused here already, even if a server that is cut off would take it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_courier::CourierError;
 use curfew_courier::recover::{Assertable, Known as Asserted, assert_again};
 use curfew_domain::{Moment, Record, Shard, Token};
 use curfew_ledger::{LedgerError, Meta, Recoverable};
+use tokio::time::Instant;
 
 use crate::lease::GoodUntil;
 use crate::run::Worker;
@@ -33,11 +34,11 @@ pub(crate) struct Held(Mutex<Inside>);
 
 #[derive(Default)]
 struct Inside {
-    handoffs: HashMap<Token, Handoff>,
+    handoffs: BTreeMap<Token, Handoff>,
     /// The incarnation that this worker began to report to, by shard: an intent of an earlier one is refused.
-    reporting: HashMap<Shard, u32>,
+    reporting: BTreeMap<Shard, u32>,
     /// The one whose report is complete.
-    reported: HashMap<Shard, u32>,
+    reported: BTreeMap<Shard, u32>,
 }
 
 impl Held {

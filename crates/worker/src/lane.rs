@@ -1,11 +1,12 @@
 //! A lane: one transport with its slots, its rate, its window after a throttle, and its circuit.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_domain::outcome::{Outcome, Scope};
 use curfew_domain::{JobId, Moment, OutcomeClass};
 use curfew_transport::Transport;
+use tokio::time::Instant;
 
 use crate::circuit::{Circuit, Probe, Turn};
 use crate::trouble::{Tidings, Trouble};

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_domain::transition::{Event, transition};
 use curfew_domain::{Moment, Record, State, WorkerId};
 use curfew_ledger::{Ledger, LedgerError, Swap, Swapped};
+use tokio::time::Instant;
 
 /// Renewals of ours whose answers were lost, one after the other; each read ends one.
 const RENEW_TRIES: u32 = 4;
@@ -95,6 +96,7 @@ impl Leased {
                 let renewal = self.renew(&now);
                 tokio::pin!(renewal);
                 tokio::select! {
+                    biased;
                     renewed = &mut renewal => (renewed, None),
                     done = &mut step => (renewal.await, Some(done)),
                 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use curfew_book::Book;
 use curfew_broker::Broker;
 use curfew_content::Artifacts;
-use curfew_courier::Rulebook;
+use curfew_courier::{Machine, Rulebook};
 use curfew_domain::Shard;
 use curfew_domain::sealed::Keyring;
 use curfew_ledger::Ledger;
@@ -32,6 +32,8 @@ pub struct Ports {
     pub artifacts: Arc<Artifacts>,
     /// Transports by name.
     pub lanes: Arc<BTreeMap<String, Arc<Lane>>>,
+    /// Chance, and the system's clock.
+    pub machine: Arc<dyn Machine>,
     /// Moments that a rehearsal or a test wants to hit; nothing in production.
     pub pauses: Arc<dyn Pauses>,
 }

@@ -1,6 +1,6 @@
 //! A worker's loops: one consumer per shard, one task per delivery, and the drain.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,10 +41,10 @@ pub struct Worker {
     /// Everything ends now; what is owed, timers find.
     pub(crate) kill: CancellationToken,
     slots: Arc<Semaphore>,
-    lane_slots: HashMap<String, Arc<Semaphore>>,
+    lane_slots: BTreeMap<String, Arc<Semaphore>>,
     pub(crate) spacing: Spacing,
-    claims: Mutex<HashSet<Version>>,
-    waiting: Mutex<HashMap<(String, Shard), Arc<AtomicUsize>>>,
+    claims: Mutex<BTreeSet<Version>>,
+    waiting: Mutex<BTreeMap<(String, Shard), Arc<AtomicUsize>>>,
     tally: Arc<Tally>,
 }
 
@@ -63,9 +63,9 @@ impl Worker {
     /// # Errors
     /// `LedgerError`: it doesn't start without the ledger's time.
     pub async fn new(ports: Ports, settings: Settings) -> Result<Arc<Self>, LedgerError> {
-        let clock = LedgerClock::start(&*ports.ledger).await?;
+        let clock = LedgerClock::start(&*ports.ledger, Arc::clone(&ports.machine)).await?;
         Ok(Arc::new(Self {
-            id: WorkerId(uuid::Uuid::new_v4()),
+            id: WorkerId(ports.machine.uuid()),
             slots: Arc::new(Semaphore::new(settings.concurrency as usize)),
             lane_slots: lane_slots(&ports.lanes, settings.concurrency),
             spacing: Spacing::default(),
@@ -77,7 +77,7 @@ impl Worker {
             held: Held::default(),
             give_back: CancellationToken::new(),
             kill: CancellationToken::new(),
-            waiting: Mutex::new(HashMap::new()),
+            waiting: Mutex::new(BTreeMap::new()),
             tally: Arc::default(),
         }))
     }
@@ -141,6 +141,7 @@ impl Worker {
                     () = stop.cancelled() => {}
                     () = tokio::time::sleep(HALTED_AGAIN) => {}
                 }
+                    biased;
                 continue;
             }
             match self.ports.broker.consume(shard, self.settings.prefetch()).await {
@@ -151,6 +152,7 @@ impl Worker {
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(CONSUME_AGAIN) => {}
             }
+                biased;
         }
     }
 
@@ -288,7 +290,7 @@ impl Drop for ClaimOf {
 }
 
 /// As many as the transport serves at once, and at most three quarters of the worker's where it has several transports.
-fn lane_slots(lanes: &BTreeMap<String, Arc<Lane>>, concurrency: u32) -> HashMap<String, Arc<Semaphore>> {
+fn lane_slots(lanes: &BTreeMap<String, Arc<Lane>>, concurrency: u32) -> BTreeMap<String, Arc<Semaphore>> {
     let part = if lanes.len() > 1 { concurrency as usize * 3 / 4 } else { concurrency as usize };
     let slots = |lane: &Lane| lane.transport.max_connections().min(part.max(1));
     lanes.iter().map(|(name, lane)| (name.clone(), Arc::new(Semaphore::new(slots(lane))))).collect()

@@ -1,7 +1,7 @@
 //! One delivery's life, from the broker's hand back into it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_book::EvidenceTaken;
 use curfew_broker::Delivery;
@@ -17,6 +17,7 @@ use curfew_domain::{Key, Moment, OutcomeClass, Reason, Record, State, Token};
 use curfew_ledger::{Entry, LedgerError, Swap, Swapped};
 use curfew_telemetry::metrics::{self, ResolvedBy, WakeUpResult, Where};
 use curfew_transport::HandOffProgress;
+use tokio::time::Instant;
 
 use crate::attempt::{self, Ended, Progress, Seen};
 use crate::gate::{self, Gate};
@@ -75,6 +76,7 @@ pub(crate) async fn handle(worker: &Arc<Worker>, delivery: &Delivery, progress: 
                 tracing::warn!(key = %wake.key, error_class = "ledger", "a delivery waits for the ledger: {error}");
                 tokio::select! {
                     () = worker.give_back.cancelled() => {}
+                    biased;
                     () = tokio::time::sleep(TRY_AGAIN) => {}
                 }
             }
@@ -109,7 +111,7 @@ async fn claim_and_run(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress)
         Slot::Taken(seat) => seat,
         // Spread, so that a crowd doesn't come back as one and again stand in front of the others.
         Slot::Crowded => {
-            let again = FULL_AGAIN + FULL_AGAIN.mul_f64(rand::random::<f64>() * 4.0);
+            let again = FULL_AGAIN + FULL_AGAIN.mul_f64(worker.ports.machine.fraction() * 4.0);
             return limit(worker, &record, WaitingFor::TransportRate, worker.clock.now().plus(again)).await;
         }
         Slot::Draining => return Ok(Answer::None),
@@ -287,7 +289,7 @@ async fn before(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &mut Leased, out
 }
 
 async fn write_before(worker: &Worker, leased: &mut Leased, outcome: &Outcome, pins: Vec<String>) -> Answer {
-    let jitter = rand::random();
+    let jitter = worker.ports.machine.fraction();
     loop {
         let was = leased.record.clone();
         let rules = worker.ports.rulebook.rules(&was, jitter);
@@ -305,6 +307,7 @@ async fn write_before(worker: &Worker, leased: &mut Leased, outcome: &Outcome, p
                 tokio::select! {
                     () = worker.kill.cancelled() => return Answer::None,
                     () = tokio::time::sleep(TRY_AGAIN) => {}
+                    biased;
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! Verdicts: kept until the ledger or the book has them, and for ten minutes more, so that they can be asserted again after a reconnect.
 //! Nothing is forgotten while a report may be owed: an outage prolongs the memory.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_courier::recover::{Assertable, Known as Asserted};
 use curfew_courier::{By, CourierError, Report, Reported, report};
@@ -11,6 +11,7 @@ use curfew_domain::limits::VERDICT_MEMORY;
 use curfew_domain::outcome::{Outcome, Receipt};
 use curfew_domain::transition::Verdict;
 use curfew_domain::{Key, Record, Shard, Token};
+use tokio::time::Instant;
 
 use crate::ports::Ports;
 use crate::run::Worker;
@@ -61,7 +62,7 @@ impl Kept {
 /// The last ten minutes of tokens and verdicts, every older one that isn't written, and what an outage may have made worth asserting.
 #[derive(Default)]
 pub(crate) struct Verdicts {
-    kept: Mutex<HashMap<Token, Kept>>,
+    kept: Mutex<BTreeMap<Token, Kept>>,
     /// When the latest of those that are forgotten was written.
     forgotten: Mutex<Option<Instant>>,
 }
@@ -147,7 +148,7 @@ impl Verdicts {
         for (token, kept) in &all {
             let said =
                 Report { key: &kept.key, generation: kept.generation, token: *token, verdict: kept.known.as_verdict(), by: By::Worker, own: None };
-            match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await {
+            match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, ports.machine.fraction()).await {
                 Ok(Reported::Later) => {}
                 Ok(said @ (Reported::Written(_) | Reported::Evidence(_) | Reported::Known)) => self.written(*token, ports, &said),
                 // One that can't be told must not keep the others silent.
@@ -157,7 +158,7 @@ impl Verdicts {
         failed.map(|()| all.len())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Token, Kept>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Token, Kept>> {
         self.kept.lock().expect("no holder panics")
     }
 }
@@ -171,7 +172,7 @@ pub(crate) async fn insist(worker: &Worker, own: &Record, token: Token, known: &
     let mut later = 0;
     loop {
         let said = Report { key, generation, token, verdict: known.as_verdict(), by: By::Worker, own: Some(own) };
-        match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, rand::random()).await {
+        match report(&*ports.ledger, &*ports.book, &ports.rulebook, said, ports.machine.fraction()).await {
             Ok(Reported::Later) if later < LATER_TRIES => later += 1,
             Ok(Reported::Later) => return Some(Reported::Later),
             Ok(done @ (Reported::Written(_) | Reported::Evidence(_) | Reported::Known)) => {
@@ -181,6 +182,7 @@ pub(crate) async fn insist(worker: &Worker, own: &Record, token: Token, known: &
             Err(error) => tracing::warn!(key = %key, error_class = "store", "a verdict waits to be written: {error}"),
         }
         tokio::select! {
+            biased;
             () = worker.kill.cancelled() => return None,
             () = tokio::time::sleep(TRY_AGAIN) => {}
         }

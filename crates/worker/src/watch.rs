@@ -5,7 +5,7 @@
 //! open lane without its row was resumed. A lane whose row isn't written yet writes it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_book::HoldRow;
 use curfew_domain::outcome::Outcome;
@@ -13,6 +13,7 @@ use curfew_domain::record::WaitingFor;
 use curfew_ledger::Hold;
 use curfew_telemetry::metrics;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::circuit::Probe;
@@ -40,6 +41,7 @@ pub(crate) async fn beside(worker: Arc<Worker>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => break,
             _panicked = all.join_next() => {
+            biased;
                 // None of them ends by itself; all begin anew.
                 tracing::error!("what a worker does beside its deliveries panicked and begins anew");
                 all.shutdown().await;

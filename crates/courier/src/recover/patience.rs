@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_book::BookError;
 use curfew_domain::Shard;
+use tokio::time::Instant;
 
 type Clock = Box<dyn Fn() -> Duration + Send + Sync>;
 

@@ -1,11 +1,12 @@
 //! Records and rows that can't be read: each is left as it stands and told; it keeps neither a shard from its recovery nor a worker from its report.
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_book::BookError;
 use curfew_domain::Key;
 use curfew_ledger::{LedgerError, Recoverable, Survivor};
+use tokio::time::Instant;
 
 use crate::CourierError;
 

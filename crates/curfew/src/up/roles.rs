@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_api::{Api, Door, FleetInfo, Known, Operator, TenantDefaults};
+use curfew_courier::ThisMachine;
 use curfew_deadletter::DeadLetter;
 use curfew_scheduler::Scheduler;
 use curfew_telemetry::metrics::{Durability, Exposition};
@@ -32,6 +33,7 @@ pub fn scheduler_parts(parts: &Parts, config: &Config) -> (curfew_scheduler::Por
         review: Arc::clone(&parts.review),
         broker: Arc::clone(&parts.broker),
         rulebook: Arc::clone(&parts.rulebook),
+        machine: Arc::new(ThisMachine),
         pauses: Arc::new(NoPauses),
     };
     let limits = |t: &Tenant| curfew_scheduler::TenantLimits {
@@ -71,6 +73,7 @@ pub async fn worker(parts: &Parts, config: &Config, drain: Duration, pauses: Arc
         keyring: Arc::clone(&parts.keyring),
         artifacts: Arc::clone(&parts.artifacts),
         lanes: Arc::clone(&parts.lanes),
+        machine: Arc::new(ThisMachine),
         pauses,
     };
     let limits = |t: &Tenant| curfew_worker::TenantLimits {

@@ -163,6 +163,7 @@ impl House {
             review: Arc::clone(&self.review) as Arc<dyn Review>,
             broker: Arc::clone(&self.broker) as Arc<_>,
             rulebook: Arc::clone(&self.rulebook),
+            machine: Arc::new(curfew_courier::ThisMachine),
             pauses: Arc::clone(&self.pauses),
         };
         let tenants = self.worker_settings.tenants.iter();
@@ -201,6 +202,7 @@ impl House {
             keyring: Arc::clone(&self.keyring),
             artifacts: Arc::clone(&self.artifacts),
             lanes: Arc::clone(&self.lanes),
+            machine: Arc::new(curfew_courier::ThisMachine),
             pauses: Arc::clone(&self.pauses),
         };
         let worker = Worker::new(ports, self.worker_settings.clone()).await.expect("the ledger answers");
