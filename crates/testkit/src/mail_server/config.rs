@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::content::HeaderNames;
 use super::log::Keep;
@@ -129,6 +129,8 @@ pub struct Config {
     pub receive_buffer_bytes: Option<u32>,
     /// Whether every happening is kept; turn it off where millions of messages pass.
     pub keep_happenings: bool,
+    /// What `Accepted::at` is read from; a simulation has its own time.
+    pub clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// How long `reached`, `held` and their like wait before they panic.
     pub patience: Duration,
 }
@@ -152,6 +154,7 @@ impl Default for Config {
             idempotent: false,
             receive_buffer_bytes: None,
             keep_happenings: true,
+            clock: Arc::new(SystemTime::now),
             patience: Duration::from_secs(30),
         }
     }

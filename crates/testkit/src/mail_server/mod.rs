@@ -5,7 +5,7 @@
 //! - Without a script it keeps RFC 5321, 2920, 1870, 3207, 4954, 3461 and 6531 as far as a submission goes, and notes where the client doesn't.
 //! - Every wait ends: past `Config::patience` it panics and names what it waited for.
 //!
-//! Not promised: virtual time. Use it under a real clock, for its peers are sockets.
+//! Not promised: virtual time where its peers are sockets. `simulated` has none, and lives in whatever time the runtime has.
 //!
 //! Read `script.rs` first, then `session.rs`; `log.rs` is the judge, `scripts.rs` the ready-made behaviours.
 
@@ -43,6 +43,7 @@ pub use log::{Accepted, Keep, Recipient};
 pub use progress::{Happening, What};
 pub use script::{Action, Event, Script, Stage};
 pub use tls::{Authority, Certificate};
+pub use wire::Peer;
 
 use crate::faults::Dice;
 use log::Log;
@@ -97,6 +98,27 @@ impl MailServer {
     pub async fn bind(config: Config) -> io::Result<Self> {
         let listener = listen(&config)?;
         let addr = listener.local_addr()?;
+        let (closing, closed) = watch::channel(false);
+        let mut server = Self::with(config, addr, closing)?;
+        server.accepting = Some(tokio::spawn(accept(listener, Arc::clone(&server.shared), closed)));
+        Ok(server)
+    }
+
+    /// A server that listens nowhere: who has a connection for it calls `serve`. It needs no runtime yet.
+    ///
+    /// # Panics
+    /// When it can't open its log file.
+    pub fn simulated(config: Config) -> Self {
+        let addr = config.listen;
+        Self::with(config, addr, watch::channel(false).0).expect("the mail server starts")
+    }
+
+    /// Serves one connection, until one side has had enough. Dropped, it closes the connection.
+    pub fn serve(&self, peer: Box<dyn Peer>) -> impl Future<Output = ()> + Send + use<> {
+        Session::new(Arc::clone(&self.shared), peer).run()
+    }
+
+    fn with(config: Config, addr: SocketAddr, closing: watch::Sender<bool>) -> io::Result<Self> {
         let authority = match (config.tls, &config.authority) {
             (Tls::None, _) => None,
             (Tls::StartTls | Tls::Implicit, Some(authority)) => Some(Arc::clone(authority)),
@@ -112,12 +134,10 @@ impl MailServer {
             tls: authority.as_ref().map(|authority| authority.server_config(config.certificate)),
             config,
         });
-        let (closing, closed) = watch::channel(false);
-        let accepting = Some(tokio::spawn(accept(listener, Arc::clone(&shared), closed)));
-        Ok(Self { shared, authority, addr, closing, accepting })
+        Ok(Self { shared, authority, addr, closing, accepting: None })
     }
 
-    /// Where it listens.
+    /// Where it listens; of a simulated one, where it was told to.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -266,7 +286,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut closed: watch::R
             Some(_) = sessions.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    sessions.spawn(Session::new(Arc::clone(&shared), stream).run());
+                    // 40 ms stalls between a small reply and the next command would hide every other figure.
+                    let _gone = stream.set_nodelay(true);
+                    sessions.spawn(Session::new(Arc::clone(&shared), Box::new(stream)).run());
                 }
                 // Out of files: the connections that hold them must get on before another try.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,

@@ -1,9 +1,10 @@
 //! Where the server is, so that a test waits for a place in the dialogue and never for a length of time.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::script::Stage;
 
@@ -54,15 +55,17 @@ struct Seen {
 pub(super) struct Progress {
     seen: std::sync::Mutex<Seen>,
     changed: Notify,
-    releases: watch::Sender<u64>,
+    /// Releases so far; not a `watch`, whose waiters wake in no order.
+    releases: AtomicU64,
+    released: Notify,
     keep_happenings: bool,
     patience: Duration,
 }
 
 impl Progress {
     pub(super) fn new(keep_happenings: bool, patience: Duration) -> Self {
-        let (releases, _) = watch::channel(0);
-        Self { seen: std::sync::Mutex::default(), changed: Notify::new(), releases, keep_happenings, patience }
+        let seen = std::sync::Mutex::default();
+        Self { seen, changed: Notify::new(), releases: AtomicU64::new(0), released: Notify::new(), keep_happenings, patience }
     }
 
     /// Writes down what happened and wakes those who wait for it. Returns how often a stage was reached, this time included.
@@ -94,12 +97,13 @@ impl Progress {
     }
 
     /// A ticket taken before holding: it is good for the next release and every later one.
-    pub(super) fn ticket(&self) -> watch::Receiver<u64> {
-        self.releases.subscribe()
+    pub(super) fn ticket(&self) -> Ticket<'_> {
+        Ticket { progress: self, releases: self.releases.load(Ordering::SeqCst) }
     }
 
     pub(super) fn release(&self) {
-        self.releases.send_modify(|releases| *releases += 1);
+        self.releases.fetch_add(1, Ordering::SeqCst);
+        self.released.notify_waiters();
     }
 
     pub(super) fn times_reached(&self, stage: Stage) -> u64 {
@@ -144,5 +148,27 @@ impl Progress {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().expect("nobody panics while noting progress")
+    }
+}
+
+/// Good for every release after it was taken.
+pub(super) struct Ticket<'a> {
+    progress: &'a Progress,
+    releases: u64,
+}
+
+impl Ticket<'_> {
+    /// Waits for such a release.
+    pub(super) async fn released(self) {
+        loop {
+            let released = self.progress.released.notified();
+            tokio::pin!(released);
+            // Enabled before the look, so that a release in between isn't missed.
+            released.as_mut().enable();
+            if self.progress.releases.load(Ordering::SeqCst) > self.releases {
+                return;
+            }
+            released.await;
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::script::{Action, Event, Script, Stage};
 use crate::faults::Dice;
@@ -58,7 +60,7 @@ pub fn connection_limit(most: usize) -> impl Script {
     }
 }
 
-/// Answers MAIL with 450 once `most` were let through within one `window` of real time.
+/// Answers MAIL with 450 once `most` were let through within one `window`.
 pub fn rate_limit(most: u32, window: Duration) -> impl Script {
     let spent = Mutex::new((Instant::now(), 0));
     move |event: &Event<'_>| {

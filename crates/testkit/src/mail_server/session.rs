@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
-
 use super::progress::What;
 use super::script::{Action, Event, Stage};
 use super::transaction::Transaction;
-use super::wire::{Gone, Wire};
+use super::wire::{Gone, Peer, Wire};
 use super::{Shared, Tls};
 
 /// Between the pieces of a reply, so that the kernel sends each by itself.
@@ -51,7 +49,7 @@ pub(super) enum Greeted {
 }
 
 impl Session {
-    pub(super) fn new(shared: Arc<Shared>, stream: TcpStream) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, stream: Box<dyn Peer>) -> Self {
         let connection = shared.connections.fetch_add(1, Ordering::SeqCst) + 1;
         shared.open.fetch_add(1, Ordering::SeqCst);
         let wire = Wire::new(stream);
@@ -205,13 +203,16 @@ impl Session {
         if matches!(stage, Stage::Connect | Stage::TlsHandshake) {
             return self.hold_unread(stage).await;
         }
-        let mut released = self.shared.progress.ticket();
+        let shared = Arc::clone(&self.shared);
+        let released = shared.progress.ticket();
         self.wire.flush().await?;
         self.note(What::Held(stage));
+        let released = released.released();
+        tokio::pin!(released);
         loop {
             tokio::select! {
                 biased;
-                _ = released.changed() => break,
+                () = &mut released => break,
                 filled = self.wire.fill(), if self.wire.buffered() < HELD_INPUT_BYTES_MAX => filled?,
             }
         }
@@ -221,11 +222,10 @@ impl Session {
 
     /// Neither reads nor writes until released, so that the window closes on a client that writes.
     pub(super) async fn hold_unread(&mut self, stage: Stage) -> Result<(), Gone> {
-        let mut released = self.shared.progress.ticket();
+        let released = self.shared.progress.ticket();
         self.wire.flush().await?;
         self.note(What::Held(stage));
-        // The sender lives in `shared`, so this ends by a release alone.
-        let _ = released.changed().await;
+        released.released().await;
         self.note(What::Released(stage));
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! One mail transaction: MAIL, RCPT, DATA, the content and its end marker.
 
-use std::time::SystemTime;
-
 use super::content::Content;
 use super::envelope::{self, Declared};
 use super::log::{Accepted, Entered, Recipient};
@@ -176,7 +174,7 @@ impl Session {
         let everything = self.shared.config.keep == super::Keep::Everything;
         let message = Accepted {
             number: 0,
-            at: SystemTime::now(),
+            at: (self.shared.config.clock)(),
             connection: self.connection,
             message: self.message,
             encrypted: self.wire.encrypted(),

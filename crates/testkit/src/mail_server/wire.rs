@@ -4,7 +4,7 @@ use std::io::{BufRead as _, ErrorKind};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -16,9 +16,22 @@ const READ_BYTES: usize = 64 * 1024;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Gone;
 
+/// A client's connection, as the server sees it.
+pub trait Peer: AsyncRead + AsyncWrite + Unpin + Send {
+    /// The next close is a RST.
+    fn close_by_reset(&self);
+}
+
+impl Peer for TcpStream {
+    fn close_by_reset(&self) {
+        // Closing with a linger of zero is what makes it a RST.
+        let _gone = self.set_zero_linger();
+    }
+}
+
 enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Plain(Box<dyn Peer>),
+    Tls(Box<TlsStream<Box<dyn Peer>>>),
     Gone,
 }
 
@@ -33,9 +46,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        // 40 ms stalls between a small reply and the next command would hide every other figure.
-        let _ = stream.set_nodelay(true);
+    pub(super) fn new(stream: Box<dyn Peer>) -> Self {
         Self { stream: Stream::Plain(stream), input: Vec::new(), taken: 0, searched: 0, output: Vec::new() }
     }
 
@@ -146,13 +157,12 @@ impl Wire {
     pub(super) async fn reset(&mut self) {
         let _ = self.flush().await;
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
-        let tcp = match &stream {
-            Stream::Plain(stream) => stream,
-            Stream::Tls(stream) => stream.get_ref().0,
-            Stream::Gone => return,
-        };
-        // Closing with a linger of zero is what makes it a RST; dropping `stream` closes.
-        let _ = tcp.set_zero_linger();
+        match &stream {
+            Stream::Plain(stream) => stream.close_by_reset(),
+            Stream::Tls(stream) => stream.get_ref().0.close_by_reset(),
+            Stream::Gone => {}
+        }
+        // Dropping `stream` closes.
     }
 
     /// FIN, then reads on until the client closes: unread input would turn the close into a RST.

@@ -161,6 +161,9 @@ pub struct SmtpConfig {
     pub timeouts: Timeouts,
     /// The pool's rules.
     pub keep: Keep,
+    /// A planted bug: a connection goes back to the pool after anything, and nobody looks whether its replies are in step.
+    #[cfg(feature = "planted-bugs")]
+    pub reuse_dirty: bool,
 }
 
 impl SmtpConfig {
@@ -176,6 +179,8 @@ impl SmtpConfig {
             max_connections: 20,
             timeouts: Timeouts::default(),
             keep: Keep::default(),
+            #[cfg(feature = "planted-bugs")]
+            reuse_dirty: false,
         }
     }
 
@@ -196,6 +201,18 @@ impl SmtpConfig {
             check(field, (min..=max).contains(&value), || format!("{value:?} is not between {min:?} and {max:?}"))?;
         }
         Ok(())
+    }
+
+    /// Whether the bug is planted.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn reuses_dirty(&self) -> bool {
+        self.reuse_dirty
+    }
+
+    /// Never, in every program.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub(super) const fn reuses_dirty(&self) -> bool {
+        false
     }
 
     /// What would break a dialogue, whatever the timeouts.

@@ -1,16 +1,16 @@
-//! From a host's name to a dialogue that is ready for mail: lookup, TCP, TLS, EHLO, AUTH.
+//! From a host's name to a dialogue that is ready for mail: a stream, TLS, EHLO, AUTH.
 
-use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_domain::JobId;
 use curfew_domain::outcome::{Outcome, OutcomeClass, Stage};
-use tokio::net::{TcpStream, lookup_host};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::auth;
 use super::config::{SmtpConfig, TlsMode};
-use super::dialogue::{Dialogue, event_of};
+use super::dial::Dial;
+use super::dialogue::Dialogue;
 use super::judge;
 use super::reply::Reply;
 use super::tls::Tls;
@@ -22,6 +22,7 @@ use crate::classify::Event;
 pub(super) struct SetUp {
     pub(super) config: SmtpConfig,
     tls: Option<Tls>,
+    dial: Arc<dyn Dial>,
 }
 
 /// What EHLO offered.
@@ -59,9 +60,9 @@ pub(super) struct LastHandOff {
 }
 
 impl SetUp {
-    pub(super) fn of(config: SmtpConfig) -> Result<Self, TransportError> {
+    pub(super) fn of(config: SmtpConfig, dial: Arc<dyn Dial>) -> Result<Self, TransportError> {
         let tls = Tls::of(&config)?;
-        Ok(Self { config, tls })
+        Ok(Self { config, tls, dial })
     }
 
     /// The end of a phase that begins now.
@@ -73,12 +74,13 @@ impl SetUp {
     pub(super) async fn connect(&self, deadline: Instant) -> Result<Connection, Box<Outcome>> {
         let config = &self.config;
         let reply_end = || self.until(config.timeouts.reply, deadline);
-        let tcp = self.tcp(self.until(config.timeouts.connect, deadline)).await?;
+        let until = self.until(config.timeouts.connect, deadline);
+        let stream = self.dial.dial(&config.host, config.port, until).await.map_err(|event| judge::met(Stage::Connect, event))?;
         let wire = match &self.tls {
-            Some(tls) if config.tls == TlsMode::Implicit => tls.shake_hands(tcp, self.until(config.timeouts.tls, deadline)).await?,
-            Some(_) | None => Wire::Plain(tcp),
+            Some(tls) if config.tls == TlsMode::Implicit => tls.shake_hands(stream, self.until(config.timeouts.tls, deadline)).await?,
+            Some(_) | None => Wire::Plain(stream),
         };
-        let mut dialogue = Dialogue::new(wire);
+        let mut dialogue = Dialogue::new(wire, config.reuses_dirty());
         greeting(&mut dialogue, reply_end()).await?;
         let mut offered = self.hello(&mut dialogue, reply_end()).await?;
         if let Some(tls) = &self.tls
@@ -87,7 +89,8 @@ impl SetUp {
         {
             match self.starttls(&mut dialogue, reply_end()).await? {
                 Upgrade::Ready => {
-                    dialogue = upgraded(dialogue, tls, self.until(config.timeouts.tls, deadline)).await?;
+                    let wire = upgraded(dialogue, tls, self.until(config.timeouts.tls, deadline)).await?;
+                    dialogue = Dialogue::new(wire, config.reuses_dirty());
                     // What was offered in plaintext may have been forged (RFC 3207 §4.2).
                     offered = self.hello(&mut dialogue, reply_end()).await?;
                 }
@@ -98,27 +101,6 @@ impl SetUp {
             auth::log_in(&mut dialogue, login, &offered, reply_end).await?;
         }
         Ok(Connection { dialogue, offered, transactions: 0, reset_due: false, last: None })
-    }
-
-    async fn tcp(&self, until: Instant) -> Result<TcpStream, Box<Outcome>> {
-        let met = |event| judge::met(Stage::Connect, event);
-        let lookup = timeout_at(until, lookup_host((self.config.host.as_str(), self.config.port))).await;
-        let addresses: Vec<_> = lookup.map_err(|_elapsed| met(Event::DnsTemporary))?.map_err(|error| met(lookup_event(&error)))?.collect();
-        let mut last = Event::RelayUnknown;
-        for (at, address) in addresses.iter().enumerate() {
-            // One dead address must not use up the time of the others.
-            let share = until.saturating_duration_since(Instant::now()) / u32::try_from(addresses.len() - at).unwrap_or(u32::MAX);
-            match timeout_at(Instant::now() + share, TcpStream::connect(address)).await {
-                Err(_elapsed) => last = Event::TimedOut,
-                Ok(Err(error)) => last = event_of(&error),
-                Ok(Ok(tcp)) => {
-                    // Without it a reply waits 40 ms for an ACK (DESIGN 6).
-                    tcp.set_nodelay(true).map_err(|error| met(event_of(&error)))?;
-                    return Ok(tcp);
-                }
-            }
-        }
-        Err(met(last))
     }
 
     async fn hello(&self, dialogue: &mut Dialogue, until: Instant) -> Result<Offered, Box<Outcome>> {
@@ -164,26 +146,19 @@ async fn greeting(dialogue: &mut Dialogue, until: Instant) -> Result<(), Box<Out
 }
 
 /// The handshake after STARTTLS. Whatever stands behind the 220 was said in plaintext, perhaps by somebody else (CVE-2011-0411).
-async fn upgraded(mut dialogue: Dialogue, tls: &Tls, until: Instant) -> Result<Dialogue, Box<Outcome>> {
+async fn upgraded(mut dialogue: Dialogue, tls: &Tls, until: Instant) -> Result<Wire, Box<Outcome>> {
     if dialogue.unasked().await == super::dialogue::Unasked::Words {
         return Err(judge::met(Stage::Starttls, Event::TlsInjection));
     }
     match dialogue.into_wire() {
-        Wire::Plain(tcp) => Ok(Dialogue::new(tls.shake_hands(tcp, until).await?)),
-        already @ Wire::Tls(_) => Ok(Dialogue::new(already)),
+        Wire::Plain(stream) => tls.shake_hands(stream, until).await,
+        already @ Wire::Tls(_) => Ok(already),
     }
 }
 
 async fn ask(dialogue: &mut Dialogue, stage: Stage, line: &[u8], until: Instant) -> Result<Reply, Box<Outcome>> {
     dialogue.say(line, until).await.map_err(|broken| judge::broken(stage, broken))?;
     dialogue.reply(until).await.map_err(|broken| judge::broken(stage, broken))
-}
-
-/// The resolver's errors have no kind of their own; these words are those of glibc, musl and BSD for a name that doesn't exist.
-fn lookup_event(error: &io::Error) -> Event {
-    const UNKNOWN: [&str; 5] = ["not known", "nodename nor servname", "no address associated", "does not resolve", "name does not exist"];
-    let text = error.to_string().to_ascii_lowercase();
-    if UNKNOWN.iter().any(|words| text.contains(words)) { Event::RelayUnknown } else { Event::DnsTemporary }
 }
 
 impl Offered {

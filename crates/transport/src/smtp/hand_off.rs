@@ -81,6 +81,7 @@ impl Transaction {
     async fn nothing_heard(&mut self, heard: Unasked) -> Result<(), Box<Outcome>> {
         match heard {
             Unasked::Nothing => Ok(()),
+            Unasked::Words if self.set_up().config.reuses_dirty() => Ok(()),
             Unasked::Words => Err(early(&mut self.lease.connection().dialogue, Broken::OutOfStep).await),
             Unasked::Gone(event) => Err(judge::met(Stage::Content, event)),
         }
@@ -116,12 +117,13 @@ impl Transaction {
     }
 
     fn verdict(mut self, reply: &Reply) -> HandOff {
-        let accepted = matches!(reply.code, 250..=252);
+        let heedless = self.set_up().config.reuses_dirty();
+        let accepted = matches!(reply.code, 250..=252) || heedless && matches!(reply.digit(), 2 | 3);
         let verdict = if accepted { HandOff::Accepted(acceptance(reply)) } else { verdict_of(*judge::after_marker(reply)) };
         let connection = self.lease.connection();
         connection.transactions += 1;
         connection.last = Some(LastHandOff { job_id: self.parcel.job_id, generation: self.parcel.generation, accepted });
-        let surplus = connection.dialogue.unread();
+        let surplus = connection.dialogue.unread() && !heedless;
         let more = if surplus { connection.dialogue.whole_reply() } else { None };
         match verdict {
             // A refusal with an acceptance behind it refuses nothing for certain. The words of a server that leaves are no surplus.

@@ -13,6 +13,7 @@ mod auth;
 mod config;
 mod connect;
 mod content;
+mod dial;
 mod dialogue;
 mod hand_off;
 #[doc(hidden)]
@@ -36,6 +37,7 @@ use crate::{Bounds, HandOffProgress, LOOK_MAX, OnDesync, Parcel, Prepared, Trans
 pub use config::{CONNECTIONS_MAX, END_MAX, END_MIN, Keep, Login, Mechanism, PHASE_MAX, PHASE_MIN, Secret, SmtpConfig, Timeouts, TlsMode};
 use connect::SetUp;
 use content::Content;
+pub use dial::{Dial, Stream, TcpDial};
 use hand_off::Transaction;
 pub use pool::POOL_FULL;
 use pool::{Lease, Pool, Used, Wanted};
@@ -69,8 +71,16 @@ impl SmtpTransport {
     /// # Errors
     /// As `new`, but for the timeouts.
     pub fn with_any_timeouts(config: SmtpConfig, on_desync: Option<OnDesync>) -> Result<Self, TransportError> {
+        Self::with_dial(config, on_desync, Arc::new(TcpDial))
+    }
+
+    /// The same over streams that somebody else makes: a simulated network.
+    ///
+    /// # Errors
+    /// As `with_any_timeouts`.
+    pub fn with_dial(config: SmtpConfig, on_desync: Option<OnDesync>, dial: Arc<dyn Dial>) -> Result<Self, TransportError> {
         config.check_names()?;
-        Ok(Self { pool: Pool::new(SetUp::of(config)?, on_desync) })
+        Ok(Self { pool: Pool::new(SetUp::of(config, dial)?, on_desync) })
     }
 
     /// One transaction up to its 354, over an idle connection or a new one. A pooled one that was dead is replaced once.

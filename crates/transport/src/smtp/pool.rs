@@ -108,13 +108,14 @@ impl Pool {
     async fn is_alive(&self, connection: &mut Connection, since: Instant, deadline: Instant) -> bool {
         match connection.dialogue.unasked().await {
             Unasked::Gone(_) => return false,
+            Unasked::Words if self.set_up.config.reuses_dirty() => return true,
             Unasked::Words => {
                 self.report_unless_farewell(connection);
                 return false;
             }
             Unasked::Nothing => {}
         }
-        if since.elapsed() < self.set_up.config.keep.unasked {
+        if since.elapsed() < self.set_up.config.keep.unasked || self.set_up.config.reuses_dirty() {
             return true;
         }
         let until = self.set_up.until(self.set_up.config.timeouts.noop, deadline);
@@ -242,6 +243,9 @@ impl Lease {
 
     /// Destroys the connection so that nothing the kernel still holds leaves.
     pub(super) fn discard(mut self) {
+        if self.pool.set_up.config.reuses_dirty() {
+            return;
+        }
         if let Some(connection) = self.connection.take() {
             connection.dialogue.wire().discard();
         }
@@ -251,5 +255,14 @@ impl Lease {
     pub(super) fn replace(mut self) -> Option<OwnedSemaphorePermit> {
         self.connection = None;
         self.permit.take()
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take().filter(|_| self.pool.set_up.config.reuse_dirty) {
+            self.pool.idle().push(Idle { connection, since: Instant::now() });
+        }
     }
 }

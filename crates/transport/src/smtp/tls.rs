@@ -10,11 +10,11 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::{AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::config::{SmtpConfig, TlsMode};
+use super::dial::Stream;
 use super::judge;
 use super::wire::Wire;
 use crate::TransportError;
@@ -49,8 +49,8 @@ impl Tls {
     }
 
     /// Shakes hands.
-    pub(super) async fn shake_hands(&self, tcp: TcpStream, until: Instant) -> Result<Wire, Box<Outcome>> {
-        match timeout_at(until, self.connector.connect(self.name.clone(), tcp)).await {
+    pub(super) async fn shake_hands(&self, stream: Box<dyn Stream>, until: Instant) -> Result<Wire, Box<Outcome>> {
+        match timeout_at(until, self.connector.connect(self.name.clone(), stream)).await {
             Err(_elapsed) => Err(judge::met(Stage::Tls, Event::TimedOut)),
             Ok(Err(error)) => Err(judge::met(Stage::Tls, event_of(&error))),
             Ok(Ok(stream)) => Ok(Wire::Tls(Box::new(stream))),

@@ -52,7 +52,7 @@ pub(super) async fn open(connection: &mut Connection, set_up: &SetUp, parcel: &P
         Group { connection, set_up, deadline, heard: false }.one_by_one(&commands).await
     };
     connection.reset_due = opened.is_err();
-    if opened.is_ok() && connection.dialogue.unread() {
+    if opened.is_ok() && connection.dialogue.unread() && !set_up.config.reuses_dirty() {
         return Err(Failed { outcome: judge::out_of_step(Stage::Data), connection: After::OutOfStep });
     }
     opened
@@ -109,6 +109,7 @@ impl Group<'_> {
         self.in_step(&data)?;
         match (refused, data.code) {
             (None, 354) => Ok(()),
+            (None, _late) if self.is_heedless(&data) => Ok(()),
             (None, _refusal) => Err(self.failed(judge::refused(Stage::Data, &data), &data)),
             (Some(outcome), 354) => Err(self.end_empty(outcome).await),
             (Some(outcome), _refusal) => Err(self.failed(outcome, &data)),
@@ -130,7 +131,7 @@ impl Group<'_> {
         self.say(Stage::Data, "DATA\r\n").await?;
         let data = self.reply(Stage::Data).await?;
         self.in_step(&data)?;
-        if data.code == 354 { Ok(()) } else { Err(self.failed(judge::refused(Stage::Data, &data), &data)) }
+        if data.code == 354 || self.is_heedless(&data) { Ok(()) } else { Err(self.failed(judge::refused(Stage::Data, &data), &data)) }
     }
 
     /// RSET says 250 and nothing of a queue, or the connection isn't what it seems; no attempt is used for that.
@@ -147,6 +148,7 @@ impl Group<'_> {
     fn refusal(&self, stage: Stage, reply: &Reply) -> Result<Option<Box<Outcome>>, Failed> {
         match reply.digit() {
             2 => Ok(None),
+            3 if self.is_heedless(reply) => Ok(None),
             3 => Err(Failed { outcome: judge::out_of_step(stage), connection: After::OutOfStep }),
             _refusal if reply.code == 421 && stage == Stage::Mail => {
                 // The server leaves. On a pooled connection that is about the connection, not about this job.
@@ -169,14 +171,19 @@ impl Group<'_> {
         }
     }
 
+    /// Whether the planted bug takes this for a yes, whatever was asked.
+    fn is_heedless(&self, reply: &Reply) -> bool {
+        self.set_up.config.reuses_dirty() && matches!(reply.digit(), 2 | 3)
+    }
+
     fn in_step(&self, data: &Reply) -> Result<(), Failed> {
-        let in_step = data.code == 354 || matches!(data.digit(), 4 | 5);
+        let in_step = data.code == 354 || matches!(data.digit(), 4 | 5) || self.is_heedless(data);
         if in_step { Ok(()) } else { Err(Failed { outcome: judge::out_of_step(Stage::Data), connection: After::OutOfStep }) }
     }
 
     /// The whole group is read. Bytes beyond it mean that the replies were shifted, and that the refusal may be another mail's.
     fn failed(&self, outcome: Box<Outcome>, last: &Reply) -> Failed {
-        if self.connection.dialogue.unread() && last.code != 421 {
+        if self.connection.dialogue.unread() && last.code != 421 && !self.set_up.config.reuses_dirty() {
             return Failed { outcome: judge::out_of_step(outcome.stage), connection: After::OutOfStep };
         }
         let connection = if last.code == 421 { After::Broken } else { After::Clean };

@@ -1,18 +1,18 @@
-//! A TCP stream, under TLS or not, and how many plaintext bytes it has taken.
+//! A stream, under TLS or not.
 
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+
+use super::dial::Stream;
 
 /// The two forms of a connection.
 pub(super) enum Wire {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Plain(Box<dyn Stream>),
+    Tls(Box<TlsStream<Box<dyn Stream>>>),
 }
 
 impl Wire {
@@ -22,22 +22,18 @@ impl Wire {
 
     /// Whether the other end is this machine.
     pub(super) fn loopback(&self) -> bool {
-        self.tcp().peer_addr().is_ok_and(|peer| match peer.ip() {
-            IpAddr::V4(ip) => ip.is_loopback(),
-            IpAddr::V6(ip) => ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback()),
-        })
+        self.below().loopback()
     }
 
-    /// The next close discards what the kernel still holds and sends a RST: what was written and not sent never leaves.
+    /// What was written and not sent never leaves; see [`Stream::discard`].
     pub(super) fn discard(&self) {
-        // A socket that is gone already needs no discarding.
-        let _gone = self.tcp().set_zero_linger();
+        self.below().discard();
     }
 
-    fn tcp(&self) -> &TcpStream {
+    fn below(&self) -> &dyn Stream {
         match self {
-            Self::Plain(tcp) => tcp,
-            Self::Tls(tls) => tls.get_ref().0,
+            Self::Plain(stream) => stream.as_ref(),
+            Self::Tls(tls) => tls.get_ref().0.as_ref(),
         }
     }
 }
@@ -45,7 +41,7 @@ impl Wire {
 impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, buf),
         }
     }
@@ -54,21 +50,21 @@ impl AsyncRead for Wire {
 impl AsyncWrite for Wire {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, buf),
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, buf),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_shutdown(cx),
         }
     }
