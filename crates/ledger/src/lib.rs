@@ -26,4 +26,4 @@ pub mod sql;
 
 pub use error::LedgerError;
 pub use port::{Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, Suppression, Swap, Swapped, TimerEntry};
-pub use recovery::{Adopted, Meta, Recoverable, Survivor};
+pub use recovery::{Adopted, HEARD_KEPT, Meta, Recoverable, Survivor};

@@ -2,12 +2,17 @@
 //!
 //! Every one of these may be repeated by anybody, at any time.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use curfew_domain::{Key, Moment, Record, Shard};
+use curfew_domain::{Key, Moment, Record, Shard, WorkerId};
 
 use crate::{Beat, Create, Created, Ledger, LedgerError};
+
+/// A worker that a shard didn't hear for longer is forgotten there: recovery asks for the last minute before its loss.
+pub const HEARD_KEPT: Duration = Duration::from_secs(3_600);
 
 /// What a shard's meta holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,6 +71,23 @@ pub trait Recoverable: Send + Sync {
     /// # Errors
     /// `Unavailable`.
     async fn last_beat_of(&self, shard: Shard) -> Result<Option<Beat>, LedgerError>;
+
+    /// A worker lives: each of these shards keeps that it heard it now, and answers in which incarnation it is. Where the book doesn't hear a
+    /// worker, recovery knows of it by this alone, so that none claims in a shard before it was heard there. Nothing to do where nothing is lost.
+    /// By shard: `OtherServer`, `Recovering`, `Halted`: it wasn't heard, and what it claims is refused too. `Unavailable`: unknown, repeat.
+    async fn hear(&self, who: WorkerId, shards: &[Shard]) -> Vec<Result<u32, LedgerError>> {
+        let _nothing_is_lost = who;
+        shards.iter().map(|_| Ok(0)).collect()
+    }
+
+    /// Which workers a shard heard since a moment, and when last, whoever its server is.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    async fn heard(&self, shard: Shard, since: Moment) -> Result<BTreeMap<WorkerId, Moment>, LedgerError> {
+        let _nothing_is_lost = (shard, since);
+        Ok(BTreeMap::new())
+    }
 
     /// The clock of the shard's node.
     ///

@@ -15,6 +15,7 @@ use curfew_transport::{Bounds, HandOff, HandOffProgress, LastLook, Look, Prepare
 use tokio::time::Instant;
 
 use crate::clock::LedgerClock;
+use crate::heard;
 use crate::lane::Lane;
 use crate::lease::{Driven, GoodUntil, Leased, OnLoss};
 use crate::parcel::{Packed, pack};
@@ -139,6 +140,12 @@ enum Intent {
 /// Writes the intent, on the disk before it is answered.
 async fn intent(worker: &Worker, leased: &mut Leased, token: Token, pins: &[String]) -> Intent {
     for _ in 0..INTENT_TRIES {
+        match heard::ensure(worker, leased.record.shard, leased.record.incarnation).await {
+            Ok(()) => {}
+            Err(LedgerError::OtherServer | LedgerError::Recovering) => return Intent::Fenced,
+            Err(LedgerError::Halted) => return Intent::Halted,
+            Err(_unheard) => return Intent::Unanswered,
+        }
         let asked = Instant::now();
         let event = Event::Intent { worker: worker.id, token, lease: worker.settings.lease, pins: pins.to_vec() };
         let change = match transition(&leased.record, &event, worker.clock.now()) {

@@ -16,6 +16,7 @@ mod attempt;
 mod circuit;
 mod clock;
 mod gate;
+mod heard;
 mod held;
 mod lane;
 mod lease;

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::attempt::{Progress, Seen};
 use crate::clock::LedgerClock;
 use crate::gate::Spacing;
+use crate::heard::Heard;
 use crate::held::Held;
 use crate::lane::Lane;
 use crate::ports::{Ports, Settings};
@@ -36,6 +37,7 @@ pub struct Worker {
     pub(crate) clock: LedgerClock,
     pub(crate) verdicts: Verdicts,
     pub(crate) held: Held,
+    pub(crate) heard: Heard,
     /// What isn't in handoff is given back from here on.
     pub(crate) give_back: CancellationToken,
     /// Everything ends now; what is owed, timers find.
@@ -75,6 +77,7 @@ impl Worker {
             clock,
             verdicts: Verdicts::default(),
             held: Held::default(),
+            heard: Heard::default(),
             give_back: CancellationToken::new(),
             kill: CancellationToken::new(),
             waiting: Mutex::new(BTreeMap::new()),

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use crate::attempt::{self, Ended, Progress, Seen};
 use crate::gate::{self, Gate};
+use crate::heard;
 use crate::lane::{Consequence, Lane};
 use crate::lease::Leased;
 use crate::pause::Point;
@@ -159,6 +160,7 @@ async fn claim(worker: &Arc<Worker>, mut record: Record) -> Result<Claim, Ledger
     let answered = |as_what| Ok(Claim::Answered(dropped(as_what)));
     for _ in 0..CLAIM_TRIES {
         let Some(claim_of) = worker.claim_of(&record) else { return answered(WakeUpResult::Duplicate) };
+        heard::ensure(worker, record.shard, record.incarnation).await?;
         let asked = Instant::now();
         let change = match transition(&record, &Event::Claim { worker: worker.id, lease: worker.settings.lease }, worker.clock.now()) {
             Ok(change) => change,

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::circuit::Probe;
+use crate::heard::{self, HEARD_EVERY};
 use crate::held;
 use crate::lane::{Consequence, Lane, OpenHold};
 use crate::run::Worker;
@@ -34,6 +35,7 @@ pub(crate) async fn beside(worker: Arc<Worker>, stop: CancellationToken) {
             all.spawn(keep_time(Arc::clone(&worker)));
             all.spawn(report_owed(Arc::clone(&worker)));
             all.spawn(report_to_recoveries(Arc::clone(&worker)));
+            all.spawn(be_heard(Arc::clone(&worker)));
             for lane in worker.ports.lanes.values() {
                 all.spawn(watch(Arc::clone(&worker), Arc::clone(lane)));
             }
@@ -82,6 +84,21 @@ async fn report_to_recoveries(worker: Arc<Worker>) {
             Ok(true) => worker.verdicts.forget_old(),
             Ok(false) => {}
             Err(error) => tracing::debug!(role = "worker", error_class = "ledger", "whether a shard recovers can't be asked: {error}"),
+        }
+    }
+}
+
+/// Each shard that it consumes hears that it lives. A shard that recovers doesn't, and takes no claim.
+async fn be_heard(worker: Arc<Worker>) {
+    if worker.ports.ledger.recoverable().is_none() {
+        return std::future::pending().await;
+    }
+    let mut ticks = tokio::time::interval(HEARD_EVERY);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = heard::beat(&worker, &worker.settings.shards).await {
+            tracing::debug!(role = "worker", error_class = "ledger", "a shard doesn't hear this worker: {error}");
         }
     }
 }

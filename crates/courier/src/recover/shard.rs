@@ -171,20 +171,28 @@ impl Workers {
         let since = beat.minus(BEFORE_THE_BEAT);
         let mut silent = Vec::new();
         let mut unheard = false;
+        // The book may not have heard a worker that worked on: what survived of the ledger did.
+        let mut heard_here = recoverable.heard(shard, since).await?;
         for process in recovery.book.enrolled(meta.since.minus(REMEMBERED)).await? {
-            let harmless = process.stopped_at.is_some_and(|at| at.plus(STOPPED_BEFORE) <= beat);
-            let too_late = process.enrolment.at >= claimed_until.plus(ENROLLED_AFTER);
+            let heard_at = heard_here.remove(&process.enrolment.id);
+            let stopped = |at: Moment| at.plus(STOPPED_BEFORE) <= beat && heard_at.is_none_or(|heard| heard <= at.plus(STOPPED_BEFORE));
+            let harmless = process.stopped_at.is_some_and(stopped);
+            // A shard that recovers hears nobody: whom it heard was there before, and enrolled once more since.
+            let too_late = heard_at.is_none() && process.enrolment.at >= claimed_until.plus(ENROLLED_AFTER);
             let works = process.enrolment.roles.iter().any(|role| role == "worker");
             if harmless || too_late || !works || reported.contains(&process.enrolment.id) {
                 continue;
             }
-            if process.beat_at >= since {
+            if process.beat_at >= since || heard_at.is_some() {
                 let lives = process.beat_at > meta.since;
                 silent.push((process.enrolment.name, process.stopped_at.is_none(), lives));
             } else if process.stopped_at.is_none() {
                 unheard = true;
             }
         }
+        // Of these the book knows nothing at all any more.
+        let unknown = heard_here.into_keys().filter(|id| !reported.contains(id));
+        silent.extend(unknown.map(|id| (format!("worker {}", id.0), true, false)));
         // By the process's own clock too, for the node's may be set back meanwhile.
         let waited = now.since(meta.since).max(recovery.patience.recovering(shard, meta.incarnation));
         // Nobody could report to a book that was away.

@@ -104,3 +104,59 @@ async fn a_record_that_cannot_be_read_is_left_and_holds_up_no_other() {
     assert_eq!(read[0].as_ref().map(|record| record.state), Some(State::Sent));
     assert!(world.ledger.records(std::slice::from_ref(&world.keys[1])).await.is_err(), "it stands as it stood");
 }
+
+/// PostgreSQL could not be reached from one host for two minutes; its worker died while Redis failed over, and what it had claimed and sent
+/// meanwhile was sent again.
+#[tokio::test]
+async fn a_worker_that_the_ledger_alone_heard_is_waited_for_and_counts_as_missing() {
+    for deaf in [true, false] {
+        let mut world = World::new(1).await;
+        let (dies, lives) = (world.workers[0].id, world.workers[1].id);
+        let begun = begin(&world.ledger, &[SHARD]).await.expect("it begins");
+        let rows = world.book.plan(&begun.shards(), world.now().plus(Duration::from_secs(60)), 100).await.expect("the book answers");
+        curfew_courier::stage(&world.ledger, &*world.book, &world.review, &world.rulebook, rows, &begun).await.expect("it stages");
+        world.advance(Duration::from_secs(120));
+        world.ledger.beat(1).await.expect("the ledger answers");
+        world.book.alive(lives, world.now()).await.expect("the book answers");
+        if !deaf {
+            assert!(world.ledger.hear(dies, &[SHARD]).await.iter().all(Result::is_ok));
+        }
+        world.ask(SAVE).await;
+        let record = world.ledger.records(&world.keys[..1]).await.expect("it answers")[0].clone().expect("it is staged");
+        let claim = transition(&record, &Event::Claim { worker: dies, lease: LEASE }, world.now()).expect("it is due");
+        assert_eq!(world.ledger.swap(Swap::of(&record, claim)).await.expect("it answers"), Swapped::Swapped);
+        world.ask(LOSE).await;
+        assert_eq!(world.look().await, Stage::Waits(Vec::new()), "adopted");
+        world.workers.remove(0);
+        world.report_of(0).await;
+        world.advance(Duration::from_secs(13));
+        let waits = world.look().await;
+        if deaf {
+            assert!(matches!(waits, Stage::Recovered(found) if found.missing == 0), "nobody knows of it: {waits:?}");
+            let again = world.ledger.records(&world.keys[..1]).await.expect("it answers")[0].clone();
+            assert_eq!(again.map(|record| record.state), Some(State::Scheduled), "and it is sent again");
+            continue;
+        }
+        assert_eq!(waits, Stage::Waits(vec![format!("{dies:?}")]));
+        world.advance(Duration::from_secs(18));
+        let Stage::Recovered(found) = world.look().await else { panic!("nobody waits for ever") };
+        assert_eq!((found.missing, found.in_doubt), (1, 4), "whatever it may have sent");
+    }
+}
+
+/// The book was restored from a copy, and knew nothing of a worker that the ledger had heard.
+#[tokio::test]
+async fn a_worker_that_the_book_does_not_know_is_waited_for() {
+    let mut world = World::new(1).await;
+    let unknown = WorkerId(Uuid::from_u128(77));
+    assert!(world.ledger.hear(unknown, &[SHARD]).await.iter().all(Result::is_ok));
+    world.staged_and_lost().await;
+    assert_eq!(world.look().await, Stage::Waits(Vec::new()), "adopted");
+    assert!(!world.ledger.hear(unknown, &[SHARD]).await.iter().any(Result::is_ok), "a shard that recovers hears nobody");
+    for who in 0..2 {
+        world.report_of(who).await;
+    }
+    assert_eq!(world.look().await, Stage::Waits(vec![format!("worker {}", unknown.0)]));
+    world.advance(Duration::from_secs(31));
+    assert!(matches!(world.look().await, Stage::Recovered(found) if found.missing == 1));
+}

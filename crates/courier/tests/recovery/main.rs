@@ -34,6 +34,8 @@ const SHARD: Shard = Shard(0);
 const LEASE: Duration = Duration::from_secs(20);
 const JOBS: u64 = 4;
 const STEPS: u32 = 160;
+/// The book didn't hear a worker: longer than recovery looks back.
+const FOR_LONG: Duration = Duration::from_secs(600);
 /// Copies all keys beside; puts them back, as another server would have them.
 const SAVE: &str = "redis.call('SELECT', 1) redis.call('FLUSHDB') redis.call('SELECT', 0) for _, k in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', k, k, 'DB', 1) end return 'ok'";
 const LOSE: &str = "redis.call('SELECT', 0) redis.call('FLUSHDB') redis.call('SELECT', 1) for _, k in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', k, k, 'DB', 0) end redis.call('SELECT', 0) for _, k in ipairs(redis.call('KEYS', '*:meta')) do redis.call('HSET', k, 'run_id', 'another') end return 'ok'";
@@ -68,6 +70,8 @@ struct Worker {
     id: WorkerId,
     /// Frozen or cut off: it doesn't report, nor do anything else.
     silent: bool,
+    /// Cut off from the book alone, for long: it works on, and can't report.
+    cut_off: bool,
     holds: Vec<Holding>,
     known: HashMap<Token, (Key, u32, Known)>,
     reported: u32,
@@ -99,6 +103,11 @@ struct World {
 
 impl World {
     async fn new(seed: u64) -> Self {
+        Self::with(seed, Duration::ZERO).await
+    }
+
+    /// A world in which the book heard the first worker last so long ago, and hears it no more.
+    async fn with(seed: u64, first_heard: Duration) -> Self {
         let server = Redis::start(curfew_testservers::redis::Options { appendonly: false, ..Default::default() }).await;
         let start = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
         let clock = Arc::new(AtomicI64::new(i64::try_from(start).expect("near")));
@@ -140,9 +149,8 @@ impl World {
             world.keys.push(job.key.clone());
             given::accepted(&*world.book, &job).await;
         }
-        for _ in 0..2 {
-            world.hire().await;
-        }
+        world.hire(first_heard).await;
+        world.hire(Duration::ZERO).await;
         world
     }
 
@@ -154,13 +162,20 @@ impl World {
         self.clock.fetch_add(i64::try_from(by.as_millis()).expect("small"), Ordering::SeqCst);
     }
 
-    async fn hire(&mut self) {
+    /// A worker that the book heard last so long ago.
+    async fn hire(&mut self, ago: Duration) {
         let id = WorkerId(Uuid::from_u128(u128::from(self.dice.below(u64::MAX)) + 1));
-        let process =
-            Enrolment { id, roles: vec!["worker".to_owned()], name: format!("{id:?}"), version: String::new(), reads_format: 1, at: self.now() };
+        let process = Enrolment {
+            id,
+            roles: vec!["worker".to_owned()],
+            name: format!("{id:?}"),
+            version: String::new(),
+            reads_format: 1,
+            at: self.now().minus(ago),
+        };
         self.book.enrol(&process).await.expect("the book answers");
         let reported = self.ledger.meta(SHARD).await.ok().flatten().map_or(0, |meta| meta.incarnation);
-        self.workers.push(Worker { id, silent: false, holds: Vec::new(), known: HashMap::new(), reported });
+        self.workers.push(Worker { id, silent: false, cut_off: !ago.is_zero(), holds: Vec::new(), known: HashMap::new(), reported });
     }
 
     /// What the schedulers and the dead-letter consumer do, each errand whole or not at all: the model interleaves them.
@@ -170,7 +185,7 @@ impl World {
         let _refused = self.ledger.beat(self.beats).await;
         let _refused = self.book.beat(self.beats, now).await;
         for worker in &self.workers {
-            if !worker.silent {
+            if !worker.silent && !worker.cut_off {
                 self.book.alive(worker.id, now).await.expect("the book answers");
             }
         }
@@ -230,6 +245,9 @@ impl World {
     }
 
     async fn claim(&mut self, who: usize) {
+        if !self.is_heard(who).await {
+            return;
+        }
         let key = self.keys[self.dice.below(JOBS) as usize].clone();
         let Ok(Some(record)) = self.ledger.records(std::slice::from_ref(&key)).await.map(|mut found| found.pop().flatten()) else { return };
         let event = Event::Claim { worker: self.workers[who].id, lease: LEASE };
@@ -241,8 +259,16 @@ impl World {
         }
     }
 
+    /// As `worker/src/heard.rs` ensures it, each time anew.
+    async fn is_heard(&self, who: usize) -> bool {
+        self.ledger.hear(self.workers[who].id, &[SHARD]).await.iter().all(Result::is_ok)
+    }
+
     async fn intend(&mut self, who: usize, record: Record) {
         if record.incarnation < self.workers[who].reported {
+            return;
+        }
+        if !self.is_heard(who).await {
             return;
         }
         let token = Token(Uuid::from_u128(u128::from(self.dice.below(u64::MAX)) + 1));
@@ -329,7 +355,7 @@ impl World {
     /// A worker's report, as `worker/src/held.rs` makes it.
     async fn report_of(&mut self, who: usize) {
         let Ok(Some(meta)) = self.ledger.meta(SHARD).await else { return };
-        if !meta.of_this_server || self.workers[who].reported == meta.incarnation || self.workers[who].silent {
+        if !meta.of_this_server || self.workers[who].reported == meta.incarnation || self.workers[who].silent || self.workers[who].cut_off {
             return;
         }
         let now = self.now();
@@ -426,7 +452,7 @@ impl World {
                         0 => self.workers[who].silent = true,
                         _dies => drop(self.workers.remove(who)),
                     }
-                    self.hire().await;
+                    self.hire(Duration::ZERO).await;
                     self.trace.push(format!("worker {who} is lost"));
                 }
                 self.ask(LOSE).await;
@@ -457,6 +483,7 @@ impl World {
             for worker in &mut self.workers {
                 // A silent one comes back after the recovery, with what it knew.
                 worker.silent &= round < 40;
+                worker.cut_off &= round < 40;
             }
             for _ in 0..4 {
                 self.recover().await;
@@ -537,7 +564,7 @@ async fn whatever_the_ledger_loses_no_mail_goes_twice_and_no_job_is_lost() {
     let lives = if number("CURFEW_SIM_SEED").is_some() { 1 } else { number("CURFEW_SIM_LIVES").unwrap_or(40) };
     let mut ends: BTreeMap<String, u32> = BTreeMap::new();
     for seed in start..start + lives {
-        let mut world = World::new(seed).await;
+        let mut world = if seed.is_multiple_of(3) { World::with(seed, FOR_LONG).await } else { World::new(seed).await };
         if let Err(broken) = world.live().await {
             panic!("CURFEW_SIM_SEED={seed}: {broken}\n{}", world.trace.join("\n"));
         }

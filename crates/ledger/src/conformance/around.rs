@@ -1,11 +1,13 @@
-//! What stands around the records: holds, permits, the heartbeat.
+//! What stands around the records: holds, permits, the heartbeats.
 
 use std::time::Duration;
 
+use curfew_domain::WorkerId;
 use curfew_domain::record::WaitingFor;
+use uuid::Uuid;
 
-use super::{Bench, now};
-use crate::{Beat, Hold, Holds};
+use super::{Bench, SHARD, WORKER, now};
+use crate::{Beat, HEARD_KEPT, Hold, Holds};
 
 /// A hold stands until it is lifted or its time is over, also over a death.
 pub async fn a_hold_stands_until_it_is_lifted_or_over(bench: &dyn Bench) {
@@ -58,4 +60,30 @@ pub async fn the_last_heartbeat_is_kept(bench: &dyn Bench) {
     let at = now(&*ledger).await;
     bench.kill_and_reopen().await;
     assert_eq!(bench.ledger().last_beat().await.expect("the ledger answers"), Some(Beat { count: 2, at }));
+}
+
+/// Which workers a shard heard lately, also over a death. A ledger that can't lose its latest part needs no such list.
+pub async fn workers_are_heard_and_forgotten_after_an_hour(bench: &dyn Bench) {
+    let ledger = bench.ledger();
+    let Some(recoverable) = ledger.recoverable() else { return };
+    let another = WorkerId(Uuid::from_u128(8));
+    let began = now(&*ledger).await;
+    for who in [WORKER, another] {
+        let answers = recoverable.hear(who, &[SHARD]).await;
+        assert!(matches!(answers.as_slice(), [Ok(0)]), "{answers:?}");
+    }
+    bench.advance(Duration::from_secs(10)).await;
+    let again = now(&*ledger).await;
+    assert!(recoverable.hear(WORKER, &[SHARD]).await.iter().all(Result::is_ok));
+    let heard = recoverable.heard(SHARD, began).await.expect("the ledger answers");
+    assert_eq!(heard.into_iter().collect::<Vec<_>>(), [(WORKER, again), (another, began)]);
+    let lately = recoverable.heard(SHARD, again).await.expect("the ledger answers");
+    assert_eq!(lately.into_keys().collect::<Vec<_>>(), [WORKER], "since then");
+    bench.kill_and_reopen().await;
+    let ledger = bench.ledger();
+    let recoverable = ledger.recoverable().expect("it is the same kind");
+    assert_eq!(recoverable.heard(SHARD, began).await.expect("the ledger answers").len(), 2);
+    bench.advance(HEARD_KEPT).await;
+    assert!(recoverable.hear(WORKER, &[SHARD]).await.iter().all(Result::is_ok));
+    assert_eq!(recoverable.heard(SHARD, began).await.expect("the ledger answers").into_keys().collect::<Vec<_>>(), [WORKER]);
 }

@@ -1,7 +1,8 @@
-//! What stands around the records: holds, rates, suppressions, the heartbeat.
+//! What stands around the records: holds, rates, suppressions, the heartbeats.
 //!
 //! Holds and rates don't look at who asks: who copies them writes them again each tick, and no promise rests on them. Suppressions and heartbeats do.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use curfew_domain::record::WaitingFor;
@@ -16,7 +17,7 @@ use super::scripts::Script;
 use super::slot::slot;
 use super::write::text;
 use crate::lead::{Lead, Standing, Wish};
-use crate::{Beat, Hold, Holds, LedgerError, Suppression};
+use crate::{Beat, HEARD_KEPT, Hold, Holds, LedgerError, Suppression};
 
 /// Members written by one command.
 const MEMBERS_MAX: usize = 1_000;
@@ -206,6 +207,31 @@ impl RedisLedger {
         let key = self.keys.beat(shard);
         let found: (Option<u64>, Option<i64>) = self.plain(&key, redis::cmd("HMGET").arg(&key).arg("count").arg("at"), "last beat").await?;
         Ok(found.0.zip(found.1).map(|(count, at)| Beat { count, at: Moment::from_millis(at) }))
+    }
+
+    /// One call per shard, all of them at once; answered with the incarnation in which the shard heard it.
+    pub(super) async fn write_heard(&self, who: WorkerId, shards: &[Shard]) -> Vec<Result<u32, LedgerError>> {
+        let calls = shards.iter().map(|shard| Call {
+            script: Script::Heard,
+            shard: *shard,
+            incarnation: None,
+            keys: vec![self.keys.heard(*shard)],
+            args: vec![text(who.0.simple()), text(HEARD_KEPT.as_millis())],
+        });
+        self.call_all(calls.collect()).await.into_iter().map(|answer| answer.map(|reply| reply.incarnation)).collect()
+    }
+
+    /// Whom a shard heard since a moment, whoever its server is: recovery asks what survived.
+    pub(super) async fn read_heard(&self, shard: Shard, since: Moment) -> Result<BTreeMap<WorkerId, Moment>, LedgerError> {
+        let key = self.keys.heard(shard);
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(&key).arg(since.as_millis()).arg("+inf").arg("BYSCORE").arg("WITHSCORES");
+        let found: Vec<(String, f64)> = self.plain(&key, &cmd, "workers heard").await?;
+        let heard = found.into_iter().map(|(who, at)| match Uuid::try_parse(&who) {
+            Ok(who) => Ok((WorkerId(who), Moment::from_millis(at as i64))),
+            Err(_misfit) => Err(unknown_answer(Script::Heard)),
+        });
+        heard.collect()
     }
 
     /// One command, where no script is needed.

@@ -2,10 +2,11 @@
 //!
 //! These are primitives for the first start and for recovery; nobody else calls them. Each may be repeated by anybody.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use curfew_domain::{Key, Moment, Record, Shard, form};
+use curfew_domain::{Key, Moment, Record, Shard, WorkerId, form};
 
 use super::call::{Failed, bytes, unknown_answer};
 use super::scripts::Script;
@@ -101,6 +102,14 @@ impl Recoverable for RedisLedger {
 
     async fn last_beat_of(&self, shard: Shard) -> Result<Option<Beat>, LedgerError> {
         self.read_last_beat_of(shard).await
+    }
+
+    async fn hear(&self, who: WorkerId, shards: &[Shard]) -> Vec<Result<u32, LedgerError>> {
+        self.write_heard(who, shards).await
+    }
+
+    async fn heard(&self, shard: Shard, since: Moment) -> Result<BTreeMap<WorkerId, Moment>, LedgerError> {
+        self.read_heard(shard, since).await
     }
 
     async fn time_of(&self, shard: Shard) -> Result<Moment, LedgerError> {

@@ -106,6 +106,11 @@ impl Keys {
         self.of(shard, "beat")
     }
 
+    /// Which workers live, by when they were heard last.
+    pub(super) fn heard(&self, shard: Shard) -> String {
+        self.of(shard, "heard")
+    }
+
     /// Which scheduler works the shard.
     pub(super) fn lead(&self, shard: Shard) -> String {
         self.of(shard, "lead")
@@ -158,7 +163,7 @@ mod tests {
         assert_eq!(keys.job(shard, &key), "curfew:{07}:job:acme/renewal/_x_/2026-12-01");
         let mut all = keys.place(shard, &key).to_vec();
         all.extend([keys.meta(shard), keys.job(shard, &key), keys.all(shard), keys.suppressed(shard), keys.suppressed_beside(shard, "w")]);
-        all.extend([keys.beat(shard), keys.suppressed_digest(shard), keys.lead(shard), keys.seekers(shard)]);
+        all.extend([keys.beat(shard), keys.heard(shard), keys.suppressed_digest(shard), keys.lead(shard), keys.seekers(shard)]);
         assert!(all.iter().all(|name| slot(name) == slot("07")), "{all:?}");
         assert_eq!(slot(&keys.permits("smtp")), slot("permits:smtp"));
         assert_eq!(slot(&keys.permits("a}b")), slot("permits:a_b"));

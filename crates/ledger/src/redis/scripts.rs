@@ -22,13 +22,14 @@ pub(super) enum Script {
     Expire,
     Suppressions,
     Beat,
+    Heard,
     Permits,
     Lead,
     Meta,
 }
 
 impl Script {
-    pub(super) const ALL: [Script; 20] = [
+    pub(super) const ALL: [Script; 21] = [
         Script::Create,
         Script::Swap,
         Script::Postpone,
@@ -46,6 +47,7 @@ impl Script {
         Script::Expire,
         Script::Suppressions,
         Script::Beat,
+        Script::Heard,
         Script::Permits,
         Script::Lead,
         Script::Meta,
@@ -71,6 +73,7 @@ impl Script {
             Script::Expire => "expire",
             Script::Suppressions => "set suppressions",
             Script::Beat => "beat",
+            Script::Heard => "hear a worker",
             Script::Permits => "permits",
             Script::Lead => "lead",
             Script::Meta => "meta",
@@ -107,6 +110,7 @@ impl Script {
             Script::Expire => after_prelude!("lua/expire.lua"),
             Script::Suppressions => after_prelude!("lua/suppressions.lua"),
             Script::Beat => after_prelude!("lua/beat.lua"),
+            Script::Heard => after_prelude!("lua/heard.lua"),
             Script::Permits => include_str!("lua/permits.lua"),
             Script::Lead => include_str!("lua/lead.lua"),
             Script::Meta => after_prelude!("lua/meta.lua"),

@@ -123,6 +123,7 @@ conforms!(
     what_is_handed_back_is_free_at_once,
     deadlines_are_counted_whatever_the_state,
     the_last_heartbeat_is_kept,
+    workers_are_heard_and_forgotten_after_an_hour,
 );
 
 /// L8: the answer waits for the disk where one swap of the call asks for it (the store's S4 does the rest).

@@ -121,6 +121,26 @@ async fn a_heartbeat_is_not_written_past_the_barrier() {
     assert_eq!(process.last_beat().await.expect("it answers").map(|beat| beat.count), Some(5));
 }
 
+/// Whom another server heard isn't known on this one: only its recovery reads what survived of that.
+#[tokio::test]
+async fn no_worker_is_heard_past_the_barrier_nor_while_a_shard_recovers() {
+    let mut server = Redis::start(Options::default()).await;
+    let ledger = ledger(&server.url()).await;
+    let shard = due(&ledger, "acme/a").await.shard;
+    let before = ledger.time_of(shard).await.expect("it answers");
+    assert!(matches!(ledger.hear(WORKER, &ledger.all_shards()).await.as_slice(), [Ok(0), Ok(0), Ok(0), Ok(0)]));
+    server.kill9();
+    server.restart().await;
+    let (process, another) = (opened(&server.url()), curfew_domain::WorkerId(Uuid::from_u128(99)));
+    assert!(is_other_server(&process.hear(another, &[shard]).await.remove(0)));
+    adopt(&process, shard, 1).await;
+    assert!(is_recovering(&process.hear(another, &[shard]).await.remove(0)));
+    let heard = process.heard(shard, before).await.expect("it answers");
+    assert_eq!(heard.into_keys().collect::<Vec<_>>(), [WORKER]);
+    process.recovered(shard, 1).await.expect("it answers");
+    assert!(matches!(process.hear(another, &[shard]).await.as_slice(), [Ok(1)]));
+}
+
 /// Errands of an incarnation may live: what is adopted already stays as it is, and another server never takes the same one.
 #[tokio::test]
 async fn an_incarnation_is_adopted_once_and_on_one_server() {

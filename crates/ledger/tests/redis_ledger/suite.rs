@@ -38,6 +38,7 @@ macro_rules! promises {
             what_is_handed_back_is_free_at_once,
             deadlines_are_counted_whatever_the_state,
             the_last_heartbeat_is_kept,
+            workers_are_heard_and_forgotten_after_an_hour,
         );
     };
 }
