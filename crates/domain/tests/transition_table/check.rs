@@ -1,4 +1,4 @@
-//! What each table needs: a record in any state, the conditions by name, and the checker.
+//! What each table needs: a record in any state, and the conditions by name.
 
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use curfew_domain::{Moment, OutcomeClass, Reason, Record, Refusal, State, Token,
 use uuid::Uuid;
 
 use crate::records::{self, at};
+use crate::table;
+pub(crate) use crate::table::Case;
 
 pub(crate) const STATES: &[&str] = &[
     "scheduled",
@@ -24,7 +26,6 @@ pub(crate) const STATES: &[&str] = &[
     "cancelled+",
     "suppressed+",
 ];
-pub(crate) const WAITING: &[&str] = &["scheduled", "queued"];
 pub(crate) const OWNERS: &[&str] = &["ours", "another's"];
 pub(crate) const ME: WorkerId = WorkerId(Uuid::from_u128(1));
 pub(crate) const OTHER: WorkerId = WorkerId(Uuid::from_u128(2));
@@ -35,50 +36,10 @@ pub(crate) const FOREIGN: Token = Token(Uuid::from_u128(14));
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 pub(crate) const RULE: &str = "a-rule";
 
-/// One combination of a table's values.
-pub(crate) struct Case<'a>(&'a [(&'a str, &'a [&'a str])], Vec<&'a str>);
+const GROUPS: &[table::Column<'_>] = &[("waiting", &["scheduled", "queued"]), ("ended", STATES.split_at(4).1)];
 
-impl Case<'_> {
-    pub(crate) fn is(&self, column: &str, value: &str) -> bool {
-        self.get(column) == value
-    }
-
-    pub(crate) fn get(&self, column: &str) -> &str {
-        let place = self.0.iter().position(|(name, _)| *name == column).expect("a column of the table");
-        self.1[place]
-    }
-}
-
-pub(crate) fn check(columns: &[(&str, &[&str])], found: impl Fn(&Case<'_>) -> String, table: &str) {
-    let mut lines = table.trim().lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
-    let head = lines.next().expect("a head");
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).chain(["answer"]).collect();
-    assert_eq!(head, names, "the table's head");
-    let rows: Vec<Vec<&str>> = lines.collect();
-    let mut used = vec![false; rows.len()];
-    let cases = columns.iter().fold(vec![Vec::new()], |cases: Vec<Vec<&str>>, (_, values)| {
-        cases.iter().flat_map(|case| values.iter().map(move |v| [case.as_slice(), &[*v]].concat())).collect()
-    });
-    for case in cases {
-        let fitting: Vec<usize> = (0..rows.len()).filter(|n| case.iter().zip(&rows[*n]).all(|(value, cell)| fits(cell, value))).collect();
-        let case = Case(columns, case);
-        let answer = found(&case);
-        assert_eq!(fitting.len(), 1, "{:?} has the rows {fitting:?} and finds {answer:?}", case.1);
-        used[fitting[0]] = true;
-        assert_eq!(answer, rows[fitting[0]][columns.len()], "{:?}", case.1);
-    }
-    assert_eq!(used.iter().position(|u| !u).map(|n| &rows[n]), None, "a row that fits nothing");
-}
-
-pub(crate) fn fits(cell: &str, value: &str) -> bool {
-    if let Some(excluded) = cell.strip_prefix("not ") {
-        return !fits(excluded, value);
-    }
-    cell == "any"
-        || cell
-            .split(',')
-            .map(str::trim)
-            .any(|one| one == value || one == "waiting" && WAITING.contains(&value) || one == "ended" && STATES[4..].contains(&value))
+pub(crate) fn check(columns: &[table::Column<'_>], found: impl Fn(&Case<'_>) -> String, rows: &str) {
+    table::check(columns, GROUPS, found, rows);
 }
 
 /// A record in a state, as the clock shows 08:40: released at 08:30, stopping at 09:00, on its first attempt of three.

@@ -12,5 +12,7 @@ mod errand;
 #[path = "../records/mod.rs"]
 mod records;
 mod recovery;
+#[path = "../table/mod.rs"]
+mod table;
 mod verdict;
 mod waiting;
