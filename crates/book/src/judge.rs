@@ -5,16 +5,14 @@
 //!
 //! Read `judge/story.rs` first.
 
-pub(crate) mod door;
+pub mod door;
 mod evidence;
 mod history;
-pub(crate) mod item;
-pub(crate) mod recovery;
+pub mod item;
+pub mod recovery;
 mod story;
 mod verb;
 
-pub(crate) use evidence::source_word as evidence_source_word;
-pub use evidence::{Weighed, weigh};
+pub use evidence::{Weighed, source_word as evidence_source_word, weigh};
 pub use story::{ItemFate, Telling, tell};
-pub use verb::{Closing, Opening, ask, close};
-pub(crate) use verb::{check, detail};
+pub use verb::{Closing, Opening, ask, check, close, detail};

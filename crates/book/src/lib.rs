@@ -16,13 +16,13 @@ pub mod conformance;
 mod error;
 pub mod forms;
 pub mod judge;
-mod paging;
+pub mod paging;
 mod port;
 pub mod postgres;
 mod recovery;
 mod registry;
 pub mod sql;
-mod trail;
+pub mod trail;
 mod unreadable;
 mod view;
 

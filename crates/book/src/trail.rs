@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 use crate::AuditEntry;
 
 /// What the first entry's hash covers as the hash before it.
-pub(crate) const BEFORE_THE_FIRST: [u8; 32] = [0; 32];
+pub const BEFORE_THE_FIRST: [u8; 32] = [0; 32];
 /// The actor that isn't a person: what Curfew does by itself is no entry of the audit trail.
-pub(crate) const CURFEW: &str = "curfew";
+pub const CURFEW: &str = "curfew";
 
 /// An entry to be written.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub struct Entry<'a> {
 }
 
 /// SHA-256 over the hash before, the number, the time, and each text with its length in front: no two entries share bytes.
-pub(crate) fn hash(before: &[u8], number: i64, entry: Entry<'_>) -> Vec<u8> {
+pub fn hash(before: &[u8], number: i64, entry: Entry<'_>) -> Vec<u8> {
     let mut sha = Sha256::new();
     sha.update(before);
     sha.update(number.to_be_bytes());
@@ -41,13 +41,13 @@ pub(crate) fn hash(before: &[u8], number: i64, entry: Entry<'_>) -> Vec<u8> {
 }
 
 /// Whether a hash that was written is the entry's, after that of the entry before.
-pub(crate) fn follows(stands: &AuditEntry, before: &[u8], written: &[u8]) -> bool {
+pub fn follows(stands: &AuditEntry, before: &[u8], written: &[u8]) -> bool {
     let entry =
         Entry { at: stands.at, actor: &stands.actor, action: &stands.action, object: &stands.object, reason: &stands.reason, detail: &stands.detail };
     written == hash(before, stands.number.cast_signed(), entry)
 }
 
 /// A hold's object in the audit trail.
-pub(crate) fn hold_object(kind: &str, name: &str) -> String {
+pub fn hold_object(kind: &str, name: &str) -> String {
     if name.is_empty() { kind.to_owned() } else { format!("{kind}/{name}") }
 }

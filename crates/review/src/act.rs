@@ -13,27 +13,34 @@ use crate::{Correction, Item};
 const RECEIPT_BYTES_MAX: usize = 200;
 
 /// Who acts on which item, why and when.
-#[derive(Clone)]
-pub(crate) struct Act {
-    pub(crate) item: Uuid,
-    pub(crate) actor: String,
-    pub(crate) reason: String,
-    pub(crate) at: Moment,
+#[derive(Clone, Debug)]
+pub struct Act {
+    /// The item.
+    pub item: Uuid,
+    /// Who.
+    pub actor: String,
+    /// Why; empty where no reason is asked for.
+    pub reason: String,
+    /// When, by the ledger's clock.
+    pub at: Moment,
 }
 
 /// The act of an actor.
-pub(crate) fn act(item: Uuid, actor: &str, reason: &str, at: Moment) -> Act {
+pub fn act(item: Uuid, actor: &str, reason: &str, at: Moment) -> Act {
     Act { item, actor: actor.to_owned(), reason: reason.to_owned(), at }
 }
 
 impl Act {
     /// The act of a correction.
-    pub(crate) fn of(correction: &Correction) -> Self {
+    pub fn of(correction: &Correction) -> Self {
         act(correction.item, &correction.actor, &correction.reason, correction.at)
     }
 
     /// Refuses an act without a reason.
-    pub(crate) fn reasoned(self) -> Result<Self, BookError> {
+    ///
+    /// # Errors
+    /// `Invalid`.
+    pub fn reasoned(self) -> Result<Self, BookError> {
         if self.reason.trim().is_empty() {
             return Err(BookError::Invalid { field: "reason", reason: "is empty".to_owned() });
         }
@@ -41,7 +48,7 @@ impl Act {
     }
 
     /// An operator's receipt is evidence: it counts where something is in doubt.
-    pub(crate) fn receipt(&self, row: &Row, mut text: String) -> Evidence {
+    pub fn receipt(&self, row: &Row, mut text: String) -> Evidence {
         cut(&mut text, RECEIPT_BYTES_MAX);
         Evidence {
             key: row.job.key.clone(),
@@ -54,7 +61,7 @@ impl Act {
     }
 
     /// A suppression is the verb, applied in the book.
-    pub(crate) fn suppress(&self, row: &Row) -> VerbRequest {
+    pub fn suppress(&self, row: &Row) -> VerbRequest {
         VerbRequest {
             key: row.job.key.clone(),
             verb: Verb::Suppress,
@@ -67,7 +74,10 @@ impl Act {
 }
 
 /// Refuses where the job is no longer the dead letter that the item stands for.
-pub(crate) fn dead_letter(item: &Item, row: &Row) -> Result<(), BookError> {
+///
+/// # Errors
+/// `Conflict`.
+pub fn dead_letter(item: &Item, row: &Row) -> Result<(), BookError> {
     if row.state == BookState::DeadLetter && row.generation == item.generation {
         return Ok(());
     }

@@ -5,6 +5,7 @@
 
 mod actions;
 mod dead_letters;
+pub mod lives;
 mod replays;
 
 use std::collections::BTreeMap;

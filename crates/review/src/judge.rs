@@ -82,7 +82,7 @@ pub fn raise(row: &mut Row, replay: &Replay, generation: u32) {
 }
 
 /// A replay's arguments, as its audit entry holds them. The row is raised already.
-pub(crate) fn replayed(row: &Row, replay: &Replay, over_a_doubt: bool) -> String {
+pub fn replayed(row: &Row, replay: &Replay, over_a_doubt: bool) -> String {
     serde_json::json!({
         "key": row.job.key.as_str(),
         "generation": row.generation,
@@ -94,7 +94,7 @@ pub(crate) fn replayed(row: &Row, replay: &Replay, over_a_doubt: bool) -> String
 }
 
 /// A staged row whose record is gone: its job can't end by itself any more.
-pub(crate) fn lost(row: &mut Row, at: Moment) {
+pub fn lost(row: &mut Row, at: Moment) {
     row.state = BookState::DeadLetter;
     row.reason = Some(Reason::LedgerRecordMissing);
     let (generation, detail) = (row.generation, "no record stands".to_owned());

@@ -12,7 +12,7 @@
 //!
 //! Imports `domain` and `book` (and `store`, in `sql` for SQLite and `postgres`). Read `port.rs` next.
 
-mod act;
+pub mod act;
 pub mod conformance;
 mod error;
 pub mod judge;

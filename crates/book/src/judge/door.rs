@@ -9,7 +9,7 @@ use curfew_domain::{Reason, State};
 use crate::{Accepted, BookState, Door, Row};
 
 /// A row as the door makes it.
-pub(crate) fn fresh(job: Job) -> Row {
+pub fn fresh(job: Job) -> Row {
     Row {
         job,
         state: BookState::Planned,
@@ -31,7 +31,7 @@ pub(crate) fn fresh(job: Job) -> Row {
 }
 
 /// A recipient on a suppressions list: accepted, and ended at once.
-pub(crate) fn end_as_suppressed(row: &mut Row, door: &Door) {
+pub fn end_as_suppressed(row: &mut Row, door: &Door) {
     row.state = BookState::Suppressed;
     row.reason = Some(Reason::SuppressionList);
     let detail = "on the suppressions list".to_owned();
@@ -49,7 +49,7 @@ pub(crate) fn end_as_suppressed(row: &mut Row, door: &Door) {
 }
 
 /// The same key again: by its fingerprints the same job, or another.
-pub(crate) fn repeated(job: &Job, stands: &Row) -> Accepted {
+pub fn repeated(job: &Job, stands: &Row) -> Accepted {
     let differing = differing(&stands.job.fingerprints, &job.fingerprints);
     if differing.is_empty() { Accepted::Duplicate(Box::new(stands.clone())) } else { Accepted::Conflict(stands.job.id, differing) }
 }
@@ -62,6 +62,6 @@ fn differing(stands: &BTreeMap<String, String>, given: &BTreeMap<String, String>
 }
 
 /// A business date without its slot: days are counted by it.
-pub(crate) fn date(business_date: &str) -> &str {
+pub fn date(business_date: &str) -> &str {
     business_date.get(..10).unwrap_or(business_date)
 }

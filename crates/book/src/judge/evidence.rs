@@ -130,7 +130,7 @@ fn note_from(row: &mut Row, from: State, to: State, evidence: &Evidence, detail:
 }
 
 /// Who speaks, as history and notes show it.
-pub(crate) fn source_word(source: &EvidenceSource) -> &str {
+pub fn source_word(source: &EvidenceSource) -> &str {
     match source {
         EvidenceSource::LateVerdict => "worker",
         EvidenceSource::ProviderEvent => "provider",

@@ -30,17 +30,17 @@ pub fn new_id(at: Moment) -> Uuid {
 }
 
 /// Whether a new item is in doubt: about the row's token, or because nobody can say what the lost record knew.
-pub(crate) fn begins_in_doubt(row: &Row, with: &Circumstances<'_>) -> bool {
+pub fn begins_in_doubt(row: &Row, with: &Circumstances<'_>) -> bool {
     row.doubt.is_some() || (with.record.is_none() && reason(row) == Reason::LedgerRecordMissing)
 }
 
 /// Why it is there.
-pub(crate) fn reason(row: &Row) -> Reason {
+pub fn reason(row: &Row) -> Reason {
     row.reason.unwrap_or(Reason::ReconciliationRequired)
 }
 
 /// What people read first: the last outcome's words, or how the story ended.
-pub(crate) fn diagnostic(row: &Row) -> String {
+pub fn diagnostic(row: &Row) -> String {
     let words = row.last.as_ref().map(|last| last.diagnostic.as_str());
     let end = row.history.last().map(|entry| entry.detail.as_str());
     let mut text = words.or(end).unwrap_or_default().to_owned();
@@ -49,7 +49,7 @@ pub(crate) fn diagnostic(row: &Row) -> String {
 }
 
 /// By an escalation, else by the reason.
-pub(crate) fn owner<'a>(reason: Reason, with: &'a Circumstances<'_>) -> Option<&'a str> {
+pub fn owner<'a>(reason: Reason, with: &'a Circumstances<'_>) -> Option<&'a str> {
     let escalated = with.record.and_then(|record| match (&record.at_deadline, reason) {
         (AtDeadline::Escalate(owner), Reason::BusinessDeadlineReached) => Some(owner.as_str()),
         (AtDeadline::Review | AtDeadline::Suppress | AtDeadline::Escalate(_), _other) => None,

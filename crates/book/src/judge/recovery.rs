@@ -8,7 +8,7 @@ use curfew_domain::{Moment, Shard, State};
 use crate::{BookError, BookState, Mark, Row, Story};
 
 /// Whether a staged row is taken back: planned in its next generation, for its record was lost before its release.
-pub(crate) fn take_back(row: &mut Row, mark: &Mark, at: Moment) -> bool {
+pub fn take_back(row: &mut Row, mark: &Mark, at: Moment) -> bool {
     if row.state != BookState::Staged || row.generation != mark.generation {
         return false;
     }
@@ -31,10 +31,11 @@ pub(crate) fn take_back(row: &mut Row, mark: &Mark, at: Moment) -> bool {
 
 /// The incarnations in which the errands of a transaction began, the oldest of each shard.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct BegunIn(pub(crate) BTreeMap<Shard, u32>);
+pub struct BegunIn(pub BTreeMap<Shard, u32>);
 
 impl BegunIn {
-    pub(crate) fn of(pairs: impl Iterator<Item = (Shard, u32)>) -> Self {
+    /// Of errands by their shards.
+    pub fn of(pairs: impl Iterator<Item = (Shard, u32)>) -> Self {
         let mut all = Self::default();
         for (shard, incarnation) in pairs {
             let oldest = all.0.entry(shard).or_insert(incarnation);
@@ -43,16 +44,21 @@ impl BegunIn {
         all
     }
 
-    pub(crate) fn of_stories(stories: &[Story]) -> Self {
+    /// Of what the ledger tells.
+    pub fn of_stories(stories: &[Story]) -> Self {
         Self::of(stories.iter().map(|story| (story.record.shard, story.record.incarnation)))
     }
 
-    pub(crate) fn of_marks(marks: &[Mark]) -> Self {
+    /// Of what was staged.
+    pub fn of_marks(marks: &[Mark]) -> Self {
         Self::of(marks.iter().map(|mark| (mark.shard, mark.incarnation)))
     }
 
     /// Refuses errands of before, by the incarnation that stands.
-    pub(crate) fn check(&self, shard: Shard, stands: u32) -> Result<(), BookError> {
+    ///
+    /// # Errors
+    /// `OtherIncarnation`.
+    pub fn check(&self, shard: Shard, stands: u32) -> Result<(), BookError> {
         if self.0.get(&shard).is_some_and(|begun| *begun < stands) { Err(BookError::OtherIncarnation) } else { Ok(()) }
     }
 }

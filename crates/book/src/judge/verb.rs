@@ -33,7 +33,7 @@ pub enum Closing {
 ///
 /// # Errors
 /// `Invalid`.
-pub(crate) fn check(request: &VerbRequest) -> Result<(), BookError> {
+pub fn check(request: &VerbRequest) -> Result<(), BookError> {
     if let Verb::Move { release_at, deadline_at } = request.verb
         && deadline_at <= release_at
     {
@@ -46,7 +46,7 @@ pub(crate) fn check(request: &VerbRequest) -> Result<(), BookError> {
 }
 
 /// A verb's arguments, as its audit entry holds them.
-pub(crate) fn detail(number: i64, generation: u32, verb: &Verb) -> String {
+pub fn detail(number: i64, generation: u32, verb: &Verb) -> String {
     match verb {
         Verb::Cancel | Verb::Suppress => serde_json::json!({ "verb": number, "generation": generation }),
         Verb::Move { release_at, deadline_at } => {
