@@ -13,8 +13,10 @@
 
 mod link;
 mod process;
+mod store;
 mod world;
 
 pub use link::{Link, Lost, Service, Weather};
 pub use process::{Process, Standing};
+pub use store::{SimStore, SimStoreServer, StoreBugs, VerbCounts};
 pub use world::{EPOCH, World};
