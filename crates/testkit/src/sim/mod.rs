@@ -11,12 +11,12 @@
 //!
 //! Read `world.rs` first, then `link.rs`; then an adapter.
 
+mod ledger;
 mod link;
 mod process;
-mod store;
 mod world;
 
+pub use ledger::{LedgerBugs, SimLedger, SimLedgerOptions, SimLedgerServer};
 pub use link::{Link, Lost, Service, Weather};
 pub use process::{Process, Standing};
-pub use store::{SimStore, SimStoreServer, StoreBugs, VerbCounts};
 pub use world::{EPOCH, World};
