@@ -11,12 +11,26 @@
 //!
 //! Read `world.rs` first, then `link.rs`; then an adapter.
 
+mod broker;
+mod broker_client;
+mod broker_queues;
+#[cfg(test)]
+mod broker_tests;
 mod ledger;
 mod link;
+mod net;
+mod net_pipe;
+#[cfg(test)]
+mod net_tests;
 mod process;
+mod store;
 mod world;
 
+pub use broker::{BrokerFaults, QueueKind, SimBrokerServer, Survives};
+pub use broker_client::SimBroker;
 pub use ledger::{LedgerBugs, SimLedger, SimLedgerOptions, SimLedgerServer};
 pub use link::{Link, Lost, Service, Weather};
+pub use net::{SimNet, SimRelay};
 pub use process::{Process, Standing};
+pub use store::{SimStore, SimStoreServer, StoreBugs, VerbCounts};
 pub use world::{EPOCH, World};

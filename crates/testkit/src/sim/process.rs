@@ -62,6 +62,35 @@ impl Process {
         self.changed.notify_waiters();
     }
 
+    /// Returns once it is dead: for what a kernel does with a dead process's sockets.
+    pub async fn died(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.standing() == Standing::Dead {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Does it when the process may act: now while it runs, after the thaw where it is frozen, never once it is dead. For what a drop does.
+    pub(super) fn when_it_runs(self: &Arc<Self>, act: impl FnOnce() + Send + 'static) {
+        match self.standing() {
+            Standing::Runs => act(),
+            Standing::Dead => {}
+            Standing::Frozen => {
+                // A run that is over has no thaw to wait for.
+                if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                    let process = Arc::clone(self);
+                    runtime.spawn(async move {
+                        process.gate().await;
+                        act();
+                    });
+                }
+            }
+        }
+    }
+
     /// Returns when the process may act: at once while it runs, never once it is dead.
     pub async fn gate(&self) {
         loop {
