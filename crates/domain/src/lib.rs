@@ -27,6 +27,7 @@ pub mod record;
 pub mod rung;
 pub mod sealed;
 pub mod transition;
+pub mod simulation;
 pub mod verb;
 pub mod wake_up;
 

@@ -20,7 +20,7 @@ use crate::policy::Policy;
 use crate::record::WaitingFor;
 use crate::sealed::RecipientRef;
 use crate::verb::NumberedVerb;
-use crate::{Moment, Record, State, Token, WorkerId};
+use crate::{Moment, Record, State, Token, WorkerId, simulation};
 
 pub use recovery::{Assertion, BookStory};
 pub use verdict::Verdict;
@@ -261,7 +261,7 @@ pub enum Refusal {
 /// # Errors
 /// A refusal, which names what the caller does next.
 pub fn transition(record: &Record, event: &Event<'_>, now: Moment) -> Result<Change, Refusal> {
-    match event {
+    let answer = match event {
         Event::Release { claim_grace } => release::release(record, *claim_grace, now),
         Event::Claim { worker, lease } => release::claim(record, *worker, *lease, now),
         Event::Limited { by, until } => release::limited(record, *by, *until, now),
@@ -282,7 +282,8 @@ pub fn transition(record: &Record, event: &Event<'_>, now: Moment) -> Result<Cha
         Event::MovedInBook { release_at, deadline_at } => recovery::moved_in_book(record, *release_at, *deadline_at, now),
         Event::SentInGeneration(generation) => recovery::sent_in_generation(record, *generation, now),
         Event::ClaimDropped => recovery::claim_dropped(record, now),
-    }
+    };
+    simulation::seen(event, answer)
 }
 
 /// The first version of a record: as staging creates it.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use curfew_domain::rung::Rung;
+use curfew_domain::simulation::{Bug, planted};
 use curfew_domain::{Moment, Record, State};
 
 /// What to do with a head of a line.
@@ -82,7 +83,7 @@ pub enum Ready {
 ///
 /// However long a queue stands, that is no silence: copies of what waits there would only make it longer.
 pub fn ready(waiting: u64, served: Option<Moment>, now: Moment, claim_grace: Duration) -> Ready {
-    if waiting == 0 {
+    if waiting == 0 || planted(Bug::RepublishDuringBacklog) {
         return Ready::Silent;
     }
     let slack = claim_grace / 4;

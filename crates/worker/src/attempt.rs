@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use curfew_domain::limits::LAST_LOOK_MARGIN;
 use curfew_domain::outcome::{Outcome, Stage};
 use curfew_domain::sealed::Sealed;
+use curfew_domain::simulation::{Bug, planted};
 use curfew_domain::transition::{Event, Refusal, transition};
 use curfew_domain::{Key, Moment, OutcomeClass, Record, Shard, State, Token};
 use curfew_ledger::{Ledger, LedgerError, Swap, Swapped};
@@ -67,7 +68,8 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
     let ports = &worker.ports;
     ports.pauses.at(Point::AfterClaim, &leased.record.key).await;
     let record = leased.record.clone();
-    let deadline = worker.clock.instant_of(record.stops_at());
+    let deadline =
+        if planted(Bug::NoDeadlineCheck) { Instant::now() + Duration::from_secs(86_400) } else { worker.clock.instant_of(record.stops_at()) };
     let step = async {
         let packed = pack(&record, letter, &lane.settings, &ports.keyring, &ports.artifacts).await?;
         let prepared = lane.transport.prepare(&packed.parcel, &Bounds { deadline }).await.map_err(|outcome| (outcome, packed.pins.clone()))?;
@@ -85,7 +87,8 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
     };
     ports.pauses.at(Point::BeforeIntent, &record.key).await;
     let token = Token(ports.machine.uuid());
-    match intent(worker, leased, token, &packed.pins).await {
+    let written = if planted(Bug::NoIntent) { Intent::Written } else { intent(worker, leased, token, &packed.pins).await };
+    match written {
         Intent::Written => {}
         Intent::Fenced => {
             prepared.abandon().await;
@@ -249,6 +252,9 @@ async fn hand_off(worker: &Worker, leased: &mut Leased, prepared: Box<dyn Prepar
     match handed {
         Driven::Done(HandOff::Accepted(acceptance)) => Known::Accepted(acceptance.receipt(worker.clock.now())),
         Driven::Done(HandOff::NotAccepted(outcome)) => Known::NotAccepted(outcome),
+        Driven::Done(HandOff::Unknown(outcome)) if planted(Bug::TimeoutTakenAsFailure) => {
+            Known::NotAccepted(Outcome::new(OutcomeClass::Transient, Stage::Dot, outcome.rule, outcome.diagnostic))
+        }
         Driven::Done(HandOff::Unknown(outcome)) => Known::Unknown(outcome),
         Driven::Lost => Known::Unknown(Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "handoff-dropped", "the handoff was dropped")),
     }
@@ -269,7 +275,10 @@ struct WorkersLook<'a> {
 impl LastLook for WorkersLook<'_> {
     async fn look(&mut self) -> Look {
         self.pauses.at(Point::LastLook, &self.key).await;
-        let in_time = self.clock.now() < self.deadline_at;
+        if planted(Bug::NoLastLook) {
+            return Look::Go;
+        }
+        let in_time = self.clock.now() < self.deadline_at || planted(Bug::NoDeadlineCheck);
         let leased = Instant::now() + LAST_LOOK_MARGIN <= self.good_until.get();
         if in_time && leased && !self.ledger.is_halted(self.shard) { Look::Go } else { Look::Stop }
     }

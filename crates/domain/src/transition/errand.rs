@@ -5,6 +5,7 @@ use super::{Change, Refusal, Rules, change, change_with_grace, entry, next};
 use crate::limits::{POISON_STRIKES_MAX, VERBS_KEPT};
 use crate::outcome::{Outcome, Stage};
 use crate::record::WaitingFor;
+use crate::simulation::{Bug, planted};
 use crate::verb::{NumberedVerb, Verb};
 use crate::{Moment, OutcomeClass, Reason, Record, State, Token};
 
@@ -20,8 +21,8 @@ pub(super) fn lease_over(record: &Record, rules: Rules<'_>, now: Moment) -> Resu
         }
         State::Handoff if record.token == Some(Token::ANY) => super::recovery::rolled_back(record, None, now),
         State::Handoff => {
-            let mut outcome =
-                Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "lease-over", "the worker's lease ended after the intent and before a verdict");
+            let class = if planted(Bug::ResendOnLeaseExpiry) { OutcomeClass::Transient } else { OutcomeClass::Ambiguous };
+            let mut outcome = Outcome::new(class, Stage::Dot, "lease-over", "the worker's lease ended after the intent and before a verdict");
             outcome.cause = Some(Reason::LeaseExpired);
             Ok(not_accepted(record, &outcome, rules, "scheduler", now))
         }
