@@ -1,5 +1,7 @@
 //! The port: what roles and operators ask of the book.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::job::Job;
@@ -274,6 +276,12 @@ pub trait Book: Registry + Recovery {
     /// # Errors
     /// `BookError`.
     async fn plan(&self, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError>;
+
+    /// Shards in which planning met, since this was asked last, rows that only a newer process reads. They are left alone; a newer scheduler may be
+    /// there for them (DESIGN 7).
+    fn met_newer(&self) -> BTreeSet<Shard> {
+        BTreeSet::new()
+    }
 
     /// The earliest release among planned rows, so that a scheduler can rest.
     ///

@@ -2,8 +2,11 @@
 //!
 //! Not promised: that such a job ends. A newer process may read it; else a person must, and the log names it once a minute.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use curfew_domain::Shard;
 
 use crate::BookError;
 
@@ -15,6 +18,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 pub(crate) struct Unreadable {
     told: Mutex<Option<Instant>>,
     told_of_others: Mutex<Option<Instant>>,
+    newer: Mutex<BTreeSet<Shard>>,
 }
 
 impl Unreadable {
@@ -34,6 +38,16 @@ impl Unreadable {
             let job_id = named(id);
             tracing::error!(job_id, error_class = "book", "{count} jobs can't be read and are left as they stand, this one among them: {error}");
         }
+    }
+
+    /// Where planning met rows of a newer process.
+    pub(crate) fn note_newer(&self, shards: BTreeSet<Shard>) {
+        self.newer.lock().expect("nobody panics while holding it").extend(shards);
+    }
+
+    /// Where it did since this was asked last.
+    pub(crate) fn take_newer(&self) -> BTreeSet<Shard> {
+        std::mem::take(&mut self.newer.lock().expect("nobody panics while holding it"))
     }
 
     /// The same of verbs.

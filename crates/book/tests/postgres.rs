@@ -140,6 +140,25 @@ async fn a_row_of_a_newer_format_is_left_alone_and_named_without_its_content() {
     }
 }
 
+/// A scheduler that can't read them gives its shard to one that can.
+#[tokio::test]
+async fn planning_tells_once_where_it_met_rows_of_a_newer_format() {
+    let book = open(&SERVER.schema()).await;
+    let job = given::job("acme", 1);
+    given::accepted(&book, &job).await;
+    given::accepted(&book, &given::job("acme", 2)).await;
+    tamper(&book, "UPDATE jobs SET facts = '\\xc1' WHERE id = (SELECT id FROM jobs ORDER BY release_at, id LIMIT 1)").await;
+    let met = async || {
+        tamper(&book, "UPDATE jobs SET staging_until = 0").await;
+        book.plan(&given::shards(), given::minutes(24 * 60), 10).await.expect("the book answers");
+        book.met_newer().into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(met().await, [], "what nobody can read is no reason");
+    tamper(&book, "UPDATE jobs SET facts = '\\x81a6666f726d617405' WHERE id = (SELECT id FROM jobs ORDER BY release_at, id LIMIT 1)").await;
+    assert_eq!(met().await, [job.shard]);
+    assert!(book.met_newer().is_empty(), "it is told once");
+}
+
 /// One damaged row once kept every job of its batch from being staged, for as long as it stood first.
 #[tokio::test]
 async fn a_row_that_cannot_be_read_holds_up_no_other() {

@@ -73,6 +73,11 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormError> {
     }
 }
 
+/// Whether a form is one that only a newer process reads.
+pub fn is_newer(bytes: &[u8]) -> bool {
+    peek_format(bytes).is_some_and(|format| format > FORMAT)
+}
+
 /// The format number: the first field of every form, so that it is read without reading the rest.
 fn peek_format(bytes: &[u8]) -> Option<u16> {
     let rest = match bytes {

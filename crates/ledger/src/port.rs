@@ -216,6 +216,12 @@ pub trait Ledger: Send + Sync {
         false
     }
 
+    /// Shards in which readers of indexes met, since this was asked last, what only a newer process reads. They leave it alone; a newer scheduler
+    /// may be there for it (DESIGN 7).
+    fn met_newer(&self) -> BTreeSet<Shard> {
+        BTreeSet::new()
+    }
+
     /// Bytes of memory that the store takes for what it holds; 0 where that lies on the disk.
     ///
     /// # Errors

@@ -2,8 +2,10 @@
 //!
 //! Of n schedulers that seek the same shards each leads its share, at most the n-th part rounded up: who holds more hands the rest back. Who stops
 //! leaves, and the others look every tick whether something became free, so that a drain costs a tick and not a lease. A shard that is halted in this
-//! process is left to others, for they may trust its clock; one that doesn't answer isn't led, and holds up no other.
+//! process is left to others, for they may trust its clock; one that doesn't answer isn't led, and holds up no other. So is one in which this
+//! process met what a newer one wrote, for a minute and while somebody else seeks it: who reads it may be there (DESIGN 7).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use curfew_domain::{Shard, WorkerId};
@@ -21,6 +23,8 @@ const RENEW_EVERY: Duration = Duration::from_secs(1);
 const LEAVE_MAX: Duration = Duration::from_secs(1);
 /// A shard that takes longer isn't led: the others' leases must be renewed in time.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
+/// How long a shard that holds what only a newer process reads is left to others, where one of them takes it.
+const LEFT_FOR: Duration = Duration::from_secs(60);
 
 /// The soft leases of one scheduler.
 pub(crate) struct Leads {
@@ -38,6 +42,10 @@ struct Held {
     /// The shard that is looked at next.
     turn: usize,
     left: bool,
+    /// Where something newer was met since the last round.
+    newer: BTreeSet<Shard>,
+    /// Shards left to newer processes, and since when.
+    left_to_newer: BTreeMap<Shard, Instant>,
 }
 
 impl Leads {
@@ -47,15 +55,17 @@ impl Leads {
     }
 
     /// The shards led now, of `all`. Asked once a second; where no shard answers none is left, for who can't ask the ledger has nothing to do there.
-    pub(crate) async fn shards(&self, ledger: &dyn Ledger, all: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
+    /// `newer`: where something was met that only a newer process reads.
+    pub(crate) async fn shards(&self, ledger: &dyn Ledger, all: &[Shard], newer: BTreeSet<Shard>) -> Result<Vec<Shard>, LedgerError> {
         let mut held = self.held.lock().await;
+        held.newer.extend(newer);
         if held.left {
             return Ok(Vec::new());
         }
         let fresh = held.renewed.is_some_and(|at| at.elapsed() < RENEW_EVERY);
         if !fresh || self.something_is_free(ledger, all, &mut held).await {
             held.renewed = None;
-            held.shards = match self.round(ledger, all).await {
+            held.shards = match self.round(ledger, all, &mut held).await {
                 Ok(led) => led,
                 Err(error) => {
                     held.shards.clear();
@@ -76,17 +86,45 @@ impl Leads {
     }
 
     /// Asks about all, then takes or hands back what makes the share full.
-    async fn round(&self, ledger: &dyn Ledger, all: &[Shard]) -> Result<Vec<Shard>, LedgerError> {
-        let (halted, sought): (Vec<Shard>, Vec<Shard>) = all.iter().copied().partition(|shard| ledger.is_halted(*shard));
+    async fn round(&self, ledger: &dyn Ledger, all: &[Shard], held: &mut Held) -> Result<Vec<Shard>, LedgerError> {
+        self.come_back(ledger, held).await;
+        let sought = all.iter().copied().filter(|shard| !held.left_to_newer.contains_key(shard));
+        let (halted, sought): (Vec<Shard>, Vec<Shard>) = sought.partition(|shard| ledger.is_halted(*shard));
         let (_left, stand) = tokio::join!(
             self.tell(ledger, halted.iter().map(|shard| (*shard, Wish::Leave)).collect()),
             self.tell(ledger, sought.iter().map(|shard| (*shard, Wish::Ask)).collect()),
         );
-        let stand = stand?;
+        let stand = self.leave_to_newer(ledger, stand?, held).await;
         let told = self.tell(ledger, wishes(&stand, self.first(all.len()))).await?;
         let mut led: Vec<Shard> = told.into_iter().filter(|(_, lead)| lead.is_ours()).map(|(shard, _)| shard).collect();
         led.sort_unstable();
         Ok(led)
+    }
+
+    /// Seeks again what it left to newer processes a minute ago, or what nobody took.
+    async fn come_back(&self, ledger: &dyn Ledger, held: &mut Held) {
+        held.left_to_newer.retain(|_, since| since.elapsed() < LEFT_FOR);
+        // By then whoever was still counted as a seeker, and is gone, counts no more.
+        let asked: Vec<Shard> = held.left_to_newer.iter().filter(|(_, since)| since.elapsed() > LEASE).map(|(shard, _)| *shard).collect();
+        if asked.is_empty() {
+            return;
+        }
+        if let Ok(Ok(unled)) = tokio::time::timeout(ANSWER_MAX, ledger.unled(&asked)).await {
+            held.left_to_newer.retain(|shard, _| !unled.contains(shard));
+        }
+    }
+
+    /// Leaves those where something newer was met and that others seek; the rest.
+    async fn leave_to_newer(&self, ledger: &dyn Ledger, stand: Vec<(Shard, Lead)>, held: &mut Held) -> Vec<(Shard, Lead)> {
+        let newer = std::mem::take(&mut held.newer);
+        let (leaves, stays): (Vec<_>, Vec<_>) = stand.into_iter().partition(|(shard, lead)| newer.contains(shard) && lead.seekers > 1);
+        for (shard, _) in &leaves {
+            tracing::info!(role = "scheduler", shard = %shard, "the shard holds what only a newer process can read: it is left to the others for a minute");
+            held.left_to_newer.insert(*shard, Instant::now());
+        }
+        // What isn't told ends by itself.
+        let _told = self.tell(ledger, leaves.iter().map(|(shard, _)| (*shard, Wish::Leave)).collect()).await;
+        stays
     }
 
     /// How the shards that answer stand then; an error where none does.
@@ -121,7 +159,8 @@ impl Leads {
             return false;
         }
         held.glanced = Some(Instant::now());
-        let others: Vec<Shard> = all.iter().filter(|shard| !held.shards.contains(shard) && !ledger.is_halted(**shard)).copied().collect();
+        let is_sought = |shard: &&Shard| !held.shards.contains(shard) && !held.left_to_newer.contains_key(shard) && !ledger.is_halted(**shard);
+        let others: Vec<Shard> = all.iter().filter(is_sought).copied().collect();
         held.turn = held.turn.wrapping_add(1);
         let Some(shard) = others.get(held.turn % others.len().max(1)) else { return false };
         ledger.lead(*shard, self.who, LEASE, Wish::Ask).await.is_ok_and(|lead| lead.standing == Standing::Free)
@@ -163,7 +202,58 @@ mod tests {
     }
 
     async fn led(leads: &Leads, ledger: &dyn Ledger) -> Vec<Shard> {
-        leads.shards(ledger, &ALL).await.expect("the ledger answers")
+        led_where(leads, ledger, &[]).await
+    }
+
+    async fn led_where(leads: &Leads, ledger: &dyn Ledger, newer: &[Shard]) -> Vec<Shard> {
+        leads.shards(ledger, &ALL, newer.iter().copied().collect()).await.expect("the ledger answers")
+    }
+
+    fn scheduler(n: u128) -> Leads {
+        Leads::new(WorkerId(uuid::Uuid::from_u128(n)), TICK)
+    }
+
+    /// After an upgrade was taken back an old scheduler kept shards whose jobs only a newer one could read, and the newer one stood by.
+    #[tokio::test]
+    async fn what_only_a_newer_process_reads_is_left_to_whoever_else_seeks_its_shard() {
+        let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+        let ledger = ledger(&folder).await;
+        tokio::time::pause();
+        let (old, next) = (scheduler(1), scheduler(2));
+        assert_eq!(led(&old, &ledger).await, ALL);
+        tokio::time::advance(RENEW_EVERY).await;
+        assert_eq!(led_where(&old, &ledger, &ALL).await, ALL, "nobody else is there");
+        assert_eq!(led(&next, &ledger).await, []);
+        tokio::time::advance(RENEW_EVERY).await;
+        let kept = led_where(&old, &ledger, &ALL[..4]).await;
+        assert_eq!(kept, [ALL[4]], "the rest is left");
+        tokio::time::advance(RENEW_EVERY).await;
+        assert_eq!(led(&next, &ledger).await, ALL[..4]);
+        for _ in 0..55 {
+            tokio::time::advance(RENEW_EVERY).await;
+            assert_eq!((led(&old, &ledger).await, led(&next, &ledger).await.len()), (vec![ALL[4]], 4));
+        }
+        // A minute later it has its share again.
+        for _ in 0..10 {
+            tokio::time::advance(RENEW_EVERY).await;
+            led(&next, &ledger).await;
+            led(&old, &ledger).await;
+        }
+        assert!(led(&old, &ledger).await.len() > 1);
+    }
+
+    #[tokio::test]
+    async fn what_was_left_and_nobody_takes_is_taken_again() {
+        let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+        let ledger = ledger(&folder).await;
+        tokio::time::pause();
+        let (old, gone) = (scheduler(1), scheduler(2));
+        led(&old, &ledger).await;
+        led(&gone, &ledger).await;
+        tokio::time::advance(RENEW_EVERY).await;
+        assert_eq!(led_where(&old, &ledger, &ALL).await, []);
+        tokio::time::advance(LEASE + TICK).await;
+        assert_eq!(led_where(&old, &ledger, &ALL).await, ALL, "whoever was counted is gone");
     }
 
     #[tokio::test]
@@ -171,7 +261,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let ledger = ledger(&folder).await;
         tokio::time::pause();
-        let (first, second) = (Leads::new(WorkerId(uuid::Uuid::from_u128(1)), TICK), Leads::new(WorkerId(uuid::Uuid::from_u128(2)), TICK));
+        let (first, second) = (scheduler(1), scheduler(2));
         assert_eq!(led(&first, &ledger).await, ALL);
         assert_eq!(led(&second, &ledger).await, [], "all are led");
         // A second later the first knows that there are two, and hands back what is more than its share.

@@ -122,7 +122,8 @@ impl Scheduler {
 
     /// The shards that it works now: those that it leads, but for those whose clock is distrusted.
     async fn led(&self) -> Result<Vec<Shard>, LedgerError> {
-        let mut led = self.leads.shards(&*self.ports.ledger, &self.settings.shards).await?;
+        let newer = self.ports.ledger.met_newer().into_iter().chain(self.ports.book.met_newer()).collect();
+        let mut led = self.leads.shards(&*self.ports.ledger, &self.settings.shards, newer).await?;
         led.retain(|shard| !self.ports.ledger.is_halted(*shard));
         Ok(led)
     }

@@ -23,6 +23,7 @@ mod stage;
 mod transact;
 mod verbs;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -110,7 +111,12 @@ impl Book for PostgresBook {
     async fn plan(&self, shards: &[Shard], until: Moment, limit: u32) -> Result<Vec<Planned>, BookError> {
         let left = stage::plan(&self.store, self.me, shards, until, limit).await?;
         self.unreadable.tell(left.unreadable.len(), left.unreadable.first().map(|(id, error)| (id.as_slice(), error)));
+        self.unreadable.note_newer(left.newer);
         Ok(left.planned)
+    }
+
+    fn met_newer(&self) -> BTreeSet<Shard> {
+        self.unreadable.take_newer()
     }
 
     async fn next_release(&self) -> Result<Option<Moment>, BookError> {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use curfew_domain::job::Job;
 use curfew_domain::sealed::{RecipientRef, Sealed};
-use curfew_domain::{JobId, Key, Moment, Shard};
+use curfew_domain::{JobId, Key, Moment, Shard, form};
 use curfew_store::StoreError;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
@@ -145,6 +145,12 @@ pub(super) fn locked(found: &PgRow) -> Result<Locked, BookError> {
         job: job(found, facts)?,
     };
     Ok(Locked { item: column(found, 20)?, row })
+}
+
+/// Whether a row has a form that only a newer process reads.
+pub(super) fn is_newer(found: &PgRow) -> Result<bool, BookError> {
+    let forms = [Some(column::<&[u8]>(found, 17)?), column(found, 18)?, column(found, 22)?];
+    Ok(forms.into_iter().flatten().any(form::is_newer))
 }
 
 fn job(found: &PgRow, facts: Facts) -> Result<Job, BookError> {

@@ -1,5 +1,6 @@
 //! Staging's side of the book: what is due, and marking what the ledger now owns.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use curfew_domain::{Moment, Shard};
@@ -9,7 +10,7 @@ use uuid::Uuid;
 
 use super::Halt;
 use super::recovery::guard;
-use super::rows::{column, locked, select};
+use super::rows::{column, is_newer, locked, select};
 use super::transact::{unread, write};
 use crate::judge::recovery::BegunIn;
 use crate::{BookError, Mark, Planned};
@@ -31,6 +32,8 @@ pub(super) struct Batch {
     pub planned: Vec<Planned>,
     /// Ids of rows that can't be read, and why.
     pub unreadable: Vec<(Vec<u8>, BookError)>,
+    /// Where some of them are of a newer process.
+    pub newer: BTreeSet<Shard>,
 }
 
 pub(super) async fn plan(store: &Postgres, me: Uuid, shards: &[Shard], until: Moment, limit: u32) -> Result<Batch, BookError> {
@@ -56,7 +59,12 @@ async fn planned(conn: &mut PgConnection, ask: &Ask) -> Result<Batch, Halt> {
     for row in &found {
         match locked(row) {
             Ok(locked) => batch.planned.push(Planned { row: locked.row }),
-            Err(error) => batch.unreadable.push((column::<&[u8]>(row, 0)?.to_vec(), error)),
+            Err(error) => {
+                batch.unreadable.push((column::<&[u8]>(row, 0)?.to_vec(), error));
+                if is_newer(row)? {
+                    batch.newer.extend(u8::try_from(column::<i16>(row, 3)?).ok().map(Shard));
+                }
+            }
         }
     }
     if !batch.unreadable.is_empty() {

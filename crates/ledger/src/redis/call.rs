@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use curfew_domain::form::{self, FormError};
+use curfew_domain::form;
 use curfew_domain::{Record, Shard};
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
@@ -210,14 +210,6 @@ pub(super) fn read(bytes: &[u8], incarnation: u32) -> Result<Record, LedgerError
     let mut record: Record = form::decode(bytes)?;
     record.incarnation = incarnation;
     Ok(record)
-}
-
-/// The same for a reader of an index: what a newer process wrote is left alone, and must not stand in front of the rest (DESIGN 7).
-pub(super) fn readable(bytes: &[u8], incarnation: u32) -> Option<Result<Record, LedgerError>> {
-    match read(bytes, incarnation) {
-        Err(LedgerError::Unreadable(FormError::Newer(_))) => None,
-        read => Some(read),
-    }
 }
 
 /// A number in decimal digits, as scripts return them.

@@ -251,6 +251,7 @@ impl RedisLedger {
     }
 }
 
-fn bit(shard: Shard) -> u64 {
+/// A shard's bit among all.
+pub(super) fn bit(shard: Shard) -> u64 {
     1_u64.checked_shl(u32::from(shard.0)).unwrap_or(0)
 }

@@ -29,6 +29,7 @@ mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -121,6 +122,8 @@ pub struct RedisLedger {
     options: Arc<Options>,
     keys: Arc<Keys>,
     clocks: Arc<Clocks>,
+    /// Shards in which something newer was met, a bit each.
+    newer: Arc<AtomicU64>,
     hands: Hands,
 }
 
@@ -139,7 +142,7 @@ impl RedisLedger {
         }
         let patience = Patience { connect: options.connect_timeout, response: options.response_timeout };
         let nodes = Arc::new(Nodes::new(Address::parse(url)?, patience));
-        Ok(Self { nodes, keys: Arc::new(Keys::new(&options.prefix)), options: Arc::new(options), clocks: Arc::default(), hands: Hands::Roles })
+        Ok(Self { nodes, keys: Arc::new(Keys::new(&options.prefix)), options: Arc::new(options), clocks: Arc::default(), newer: Arc::default(), hands: Hands::Roles })
     }
 
     fn shard(&self, key: &Key) -> Shard {
@@ -181,6 +184,11 @@ impl Ledger for RedisLedger {
 
     fn is_halted(&self, shard: Shard) -> bool {
         self.clocks.is_halted(shard)
+    }
+
+    fn met_newer(&self) -> BTreeSet<Shard> {
+        let met = self.newer.swap(0, Ordering::AcqRel);
+        self.shards().filter(|shard| met & clock::bit(*shard) != 0).collect()
     }
 
     async fn live_bytes(&self) -> Result<u64, LedgerError> {

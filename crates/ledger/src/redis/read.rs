@@ -1,6 +1,7 @@
 //! Reading: by scripts too, for what is read from a server that isn't the shard's must not be believed. Nothing is read from a replica.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use curfew_domain::form::FormError;
@@ -11,7 +12,8 @@ use curfew_domain::{Key, Moment, Record, Shard, State};
 use redis::Value;
 
 use super::RedisLedger;
-use super::call::{Call, bytes, number, read, readable, unknown_answer};
+use super::call::{Call, bytes, number, read, unknown_answer};
+use super::clock::bit;
 use super::scripts::Script;
 use super::stored::{counter_name, five_seconds, stop_name};
 use super::write::{CALLS_MAX, text};
@@ -101,7 +103,7 @@ impl RedisLedger {
         let mut entries = Vec::new();
         for list in reply.lists()? {
             let [record, at, postponed] = <[Value; 3]>::try_from(list).map_err(|_misfit| unknown_answer(Script::Overdue))?;
-            let Some(record) = readable(&bytes(record).unwrap_or_default(), incarnation) else { continue };
+            let Some(record) = self.readable(shard, &bytes(record).unwrap_or_default(), incarnation) else { continue };
             let at = Moment::from_millis(number(at, Script::Overdue)?);
             entries.push(TimerEntry { record: record?, at, postponed: number(postponed, Script::Overdue)? });
         }
@@ -127,10 +129,21 @@ impl RedisLedger {
         let mut entries = Vec::new();
         for list in reply.lists()? {
             let [record, at] = <[Value; 2]>::try_from(list).map_err(|_misfit| unknown_answer(Script::Lines))?;
-            let Some(record) = readable(&bytes(record).unwrap_or_default(), incarnation) else { continue };
+            let Some(record) = self.readable(shard, &bytes(record).unwrap_or_default(), incarnation) else { continue };
             entries.push(LineEntry { record: record?, line_at: Moment::from_millis(number(at, Script::Lines)?) });
         }
         Ok(entries)
+    }
+
+    /// What a newer process wrote is left alone, and must not stand in front of the rest (DESIGN 7); it is noted that it was met.
+    fn readable(&self, shard: Shard, bytes: &[u8], incarnation: u32) -> Option<Result<Record, LedgerError>> {
+        match read(bytes, incarnation) {
+            Err(LedgerError::Unreadable(FormError::Newer(_))) => {
+                self.newer.fetch_or(bit(shard), Ordering::AcqRel);
+                None
+            }
+            read => Some(read),
+        }
     }
 
     /// A shard that can't be asked, or that recovers, has nothing to do; an error only where no shard can.

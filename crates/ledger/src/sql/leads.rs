@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use curfew_domain::{Shard, WorkerId};
+use tokio::time::Instant;
 
 use crate::lead::{Lead, Standing, Wish};
 

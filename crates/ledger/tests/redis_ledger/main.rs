@@ -14,3 +14,4 @@ mod sentinel;
 mod servers;
 mod suite;
 mod twins;
+mod unreadable;
