@@ -141,10 +141,10 @@ impl Worker {
         while !stop.is_cancelled() {
             if self.ports.ledger.is_halted(shard) {
                 tokio::select! {
+                    biased;
                     () = stop.cancelled() => {}
                     () = tokio::time::sleep(HALTED_AGAIN) => {}
                 }
-                    biased;
                 continue;
             }
             match self.ports.broker.consume(shard, self.settings.prefetch()).await {
@@ -152,10 +152,10 @@ impl Worker {
                 Err(error) => tracing::warn!(shard = %shard, error_class = "broker", "can't consume: {error}"),
             }
             tokio::select! {
+                biased;
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(CONSUME_AGAIN) => {}
             }
-                biased;
         }
     }
 

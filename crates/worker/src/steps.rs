@@ -76,8 +76,8 @@ pub(crate) async fn handle(worker: &Arc<Worker>, delivery: &Delivery, progress: 
             Err(error) => {
                 tracing::warn!(key = %wake.key, error_class = "ledger", "a delivery waits for the ledger: {error}");
                 tokio::select! {
-                    () = worker.give_back.cancelled() => {}
                     biased;
+                    () = worker.give_back.cancelled() => {}
                     () = tokio::time::sleep(TRY_AGAIN) => {}
                 }
             }
@@ -307,9 +307,9 @@ async fn write_before(worker: &Worker, leased: &mut Leased, outcome: &Outcome, p
             Err(error) => {
                 tracing::warn!(key = %was.key, error_class = "ledger", "an outcome waits to be written: {error}");
                 tokio::select! {
+                    biased;
                     () = worker.kill.cancelled() => return Answer::None,
                     () = tokio::time::sleep(TRY_AGAIN) => {}
-                    biased;
                 }
             }
         }

@@ -41,9 +41,9 @@ pub(crate) async fn beside(worker: Arc<Worker>, stop: CancellationToken) {
             }
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => break,
             _panicked = all.join_next() => {
-            biased;
                 // None of them ends by itself; all begin anew.
                 tracing::error!("what a worker does beside its deliveries panicked and begins anew");
                 all.shutdown().await;
