@@ -24,4 +24,4 @@ pub use artifact::{Artifact, Artifacts};
 pub use error::{ArtifactError, ContentError, Remedy, TemplateError, ZoneError};
 pub use render::{Inline, Rendered, check_inline, render};
 pub use template::{Templates, Warning};
-pub use zone::Zones;
+pub use zone::{ZoneClock, Zones};

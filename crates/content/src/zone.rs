@@ -2,7 +2,8 @@
 //!
 //! A gap gives the first valid instant after it, whatever its length, across midnight and whole missing dates too; an overlap gives the first
 //! pass. The rule keeps order: of two local times the later one never comes first. Shifting by the length of the gap (what most date libraries do)
-//! doesn't, and can put a deadline before its release. No other code turns a local time into an instant.
+//! doesn't, and can put a deadline before its release. No other code turns a local time into an instant: the rule is the domain's
+//! (`recurrence::wall_clock`), what a zone's clock reads is this file's.
 //!
 //! Data: the database compiled in, or the system's where that is newer. Zones change by law with weeks of notice; `version` is exported.
 
@@ -11,15 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use curfew_domain::Moment;
+use curfew_domain::recurrence::wall_clock::earliest;
+use curfew_domain::recurrence::{Local, Span, WallClock};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::{Offset, TimeZone};
 
 use crate::error::ZoneError;
 use crate::limits::ZONES_OFFERED;
-
-/// Changes looked at to find the end of a gap: it is the first, or the one after a change of name alone.
-const CHANGES_MAX: usize = 8;
 
 /// Where systems keep their zones.
 pub const SYSTEM_ZONEINFO: &str = "/usr/share/zoneinfo";
@@ -31,6 +31,20 @@ pub struct Zones {
     /// The system's folder, where its data are newer than those compiled in.
     system: Option<PathBuf>,
     read: RwLock<BTreeMap<String, TimeZone>>,
+}
+
+/// One zone's wall clock, for the domain's resolver and its recurrences. It keeps the data it was read from.
+#[derive(Clone, Debug)]
+pub struct ZoneClock(TimeZone);
+
+impl WallClock for ZoneClock {
+    fn span(&self, at: Moment) -> Span {
+        // Beyond the calendar's ends the last offset goes on; nothing of ours lies there.
+        let millis = at.as_millis().clamp(Timestamp::MIN.as_millisecond() + 1, Timestamp::MAX.as_millisecond());
+        let Ok(at) = Timestamp::from_millisecond(millis) else { return Span { offset_s: 0, until: None } };
+        let until = self.0.following(at).next().map(|change| Moment::from_millis(change.timestamp().as_millisecond()));
+        Span { offset_s: self.0.to_offset(at).seconds(), until }
+    }
 }
 
 impl Zones {
@@ -59,13 +73,20 @@ impl Zones {
         self.zone(zone).map(|_zone| ())
     }
 
+    /// A zone's wall clock.
+    ///
+    /// # Errors
+    /// `Unknown` with the nearest names; `Data`.
+    pub fn clock(&self, zone: &str) -> Result<ZoneClock, ZoneError> {
+        self.zone(zone).map(ZoneClock)
+    }
+
     /// The instant that a local time means in a zone.
     ///
     /// # Errors
     /// `Unknown`, `LocalTime`, `Data`.
     pub fn resolve(&self, zone: &str, local: &str) -> Result<Moment, ZoneError> {
-        let zone = self.zone(zone)?;
-        earliest(&zone, parse(local)?)
+        Ok(earliest(&self.clock(zone)?, parse(local)?))
     }
 
     /// What a zone's wall clock reads at an instant: `YYYY-MM-DDTHH:MM:SS`, parts of a second cut off.
@@ -97,25 +118,8 @@ impl Zones {
     }
 }
 
-/// RECURRENCE, section 1.
-fn earliest(zone: &TimeZone, local: DateTime) -> Result<Moment, ZoneError> {
-    let instant = |offset: jiff::tz::Offset| offset.to_timestamp(local).map_err(|_range| ZoneError::LocalTime);
-    let at = match zone.to_ambiguous_timestamp(local).offset() {
-        AmbiguousOffset::Unambiguous { offset } => instant(offset)?,
-        // Both passes read it; the first is earlier.
-        AmbiguousOffset::Fold { before, .. } => instant(before)?,
-        // No instant reads it. The offset after the gap gives an instant before the change that ends it; a change of name alone may lie between.
-        AmbiguousOffset::Gap { after, .. } => {
-            let start = instant(after)?;
-            let ends_the_gap = |at: &Timestamp| zone.to_datetime(*at) >= local;
-            zone.following(start).map(|change| change.timestamp()).take(CHANGES_MAX).find(ends_the_gap).ok_or(ZoneError::Data)?
-        }
-    };
-    Ok(Moment::from_millis(at.as_millisecond()))
-}
-
 /// `YYYY-MM-DDTHH:MM`, with `:SS` and up to nine digits of a second: nothing else, above all no offset that would be ignored.
-fn parse(local: &str) -> Result<DateTime, ZoneError> {
+fn parse(local: &str) -> Result<Local, ZoneError> {
     let shape = b"dddd-dd-ddTdd:dd:dd.ddddddddd";
     let fits = local.bytes().zip(shape).all(|(b, s)| if *s == b'd' { b.is_ascii_digit() } else { b == *s });
     let whole = matches!(local.len(), 16 | 19 | 21..=29);
@@ -124,7 +128,8 @@ fn parse(local: &str) -> Result<DateTime, ZoneError> {
         return Err(ZoneError::LocalTime);
     }
     let parsed: DateTime = local.parse().map_err(|_no_such_time| ZoneError::LocalTime)?;
-    if (1900..=9998).contains(&parsed.year()) { Ok(parsed) } else { Err(ZoneError::LocalTime) }
+    let millis = Offset::UTC.to_timestamp(parsed).map_err(|_range| ZoneError::LocalTime)?.as_millisecond();
+    if (1900..=9998).contains(&parsed.year()) { Ok(Local::from_millis(millis)) } else { Err(ZoneError::LocalTime) }
 }
 
 /// The version of a zoneinfo folder: the first line of `tzdata.zi`, or the file `+VERSION`.

@@ -24,10 +24,11 @@ pub mod moment;
 pub mod outcome;
 pub mod policy;
 pub mod record;
+pub mod recurrence;
 pub mod rung;
 pub mod sealed;
-pub mod transition;
 pub mod simulation;
+pub mod transition;
 pub mod verb;
 pub mod wake_up;
 
