@@ -1,7 +1,8 @@
 //! A day's reconciliation: each figure counted on its own, the difference, and the ids behind it.
 //!
 //! The book's figures are one snapshot. Its staged rows are compared one by one with the ledger's records; a row whose record isn't there is
-//! read again before it counts as missing, so that a job which settles meanwhile makes no difference.
+//! read again before it counts as missing, so that a job which settles meanwhile makes no difference. In a shard that recovers none does: what is
+//! missing there may come back.
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::api::Api;
 use crate::extract::Asked;
 use crate::limits::DIFFERENCES_MAX;
 use crate::problem::Problem;
+use crate::view::{Told, records};
 
 /// Staged rows compared at once.
 const PAGE: u32 = 500;
@@ -107,8 +109,8 @@ async fn without_record(api: &Api, keys: &[Key]) -> Result<Vec<Key>, Problem> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let records = api.ledger.records(keys).await?;
-    Ok(keys.iter().zip(records).filter(|(_, record)| record.is_none()).map(|(key, _)| key.clone()).collect())
+    let records = records(&*api.ledger, keys).await?;
+    Ok(keys.iter().zip(records).filter(|(_, told)| *told == Told::Nothing).map(|(key, _)| key.clone()).collect())
 }
 
 async fn behind(api: &Api, date: &str, tenant: Option<&str>, missing: Vec<Key>) -> Result<Vec<DifferenceBody>, Problem> {

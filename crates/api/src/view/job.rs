@@ -14,7 +14,11 @@ use curfew_ledger::{Hold, Holds};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::told::Told;
 use crate::free_text::hide_addresses;
+
+/// Ends the sentence of a job whose shard recovers.
+const ONLY_THE_BOOK: &str = " Its shard of the ledger recovers: this is what the book knows.";
 
 /// A job, field for field as the contract lists it.
 #[derive(Clone, PartialEq, Debug, Serialize, ToSchema)]
@@ -119,7 +123,10 @@ pub(super) struct Around<'a> {
 
 impl JobBody {
     /// A row, with the record that the ledger holds of its generation and the story to show.
-    pub(super) fn of(row: &Row, record: Option<&Record>, history: &[HistoryEntry], around: &Around<'_>) -> Self {
+    pub(super) fn of(row: &Row, told: Told<Record>, history: &[HistoryEntry], around: &Around<'_>) -> Self {
+        let recovers = told == Told::Recovers && may_wait_for_its_shard(row, around);
+        let record = told.stands();
+        let record = record.as_ref();
         let live = record.filter(|r| owned_by_ledger(row, r));
         let shown = live.cloned().unwrap_or_else(|| as_record(row, record, around));
         let planned = live.is_none() && row.state == BookState::Planned;
@@ -131,7 +138,11 @@ impl JobBody {
             (_, false, _) => shown.state.word(),
         };
         let waits = planned || matches!(shown.state, State::Scheduled | State::Queued);
-        let waiting_for = if waits { waiting(&shown, planned, around) } else { None };
+        let waiting_for = match (recovers, waits) {
+            (true, _) => Some(WaitingFor::Recovery),
+            (false, true) => waiting(&shown, planned, around),
+            (false, false) => None,
+        };
         let mut told = shown.clone();
         told.waiting_for = waiting_for;
         let job = &row.job;
@@ -141,6 +152,7 @@ impl JobBody {
         } else {
             explain(&told, policy.retries().checked_add(1), around.now)
         };
+        let explanation = if recovers { explanation + ONLY_THE_BOOK } else { explanation };
         let (last, receipt) = (shown.last.as_ref(), shown.receipt.as_ref());
         // The failure before an acceptance stands in the history; what was last heard is the acceptance.
         let accepted = receipt.filter(|_| shown.state == State::Sent);
@@ -174,6 +186,15 @@ impl JobBody {
             labels: job.labels.clone(),
             history: history.iter().map(HistoryBody::of).collect(),
         }
+    }
+}
+
+/// What the ledger decides once its shard works: the rest is the book's alone.
+fn may_wait_for_its_shard(row: &Row, around: &Around<'_>) -> bool {
+    match row.state {
+        BookState::Staged => true,
+        BookState::Planned => row.job.release_at <= around.now.plus(around.staging_window),
+        BookState::Sent | BookState::DeadLetter | BookState::Cancelled | BookState::Suppressed => false,
     }
 }
 

@@ -3,10 +3,12 @@
 mod item;
 mod job;
 mod read;
+mod told;
 
 pub use item::ItemBody;
 pub use job::{HistoryBody, JobBody};
 pub(crate) use read::{ListedState, bodies, body, job_by_name, list};
+pub(crate) use told::{Told, records};
 
 use serde::Serialize;
 use utoipa::ToSchema;

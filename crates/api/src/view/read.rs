@@ -2,9 +2,10 @@
 
 use curfew_book::{BookState, Filter, JobView, Page, Row};
 use curfew_domain::history::HistoryEntry;
-use curfew_domain::{JobId, Key, Moment, Record, State};
+use curfew_domain::{JobId, Key, Moment, State};
 
 use super::job::{Around, owned_by_ledger};
+use super::told::{self, Told};
 use super::{JobBody, JobList};
 use crate::api::Api;
 use crate::limits::LIST_ROUNDS_MAX;
@@ -70,19 +71,22 @@ pub(crate) async fn job_by_name(api: &Api, name: &str) -> Result<Row, Problem> {
 
 /// One job whole, with its story.
 pub(crate) async fn body(api: &Api, row: &Row, now: Moment) -> Result<JobBody, Problem> {
-    let entry = api.ledger.get(&row.job.key).await?;
+    let entry = told::entry(&*api.ledger, &row.job.key).await?;
     let holds = api.ledger.holds().await?;
     let around = Around { rulebook: &api.rulebook, holds: &holds, staging_window: api.staging_window, now };
     let (record, live) = match entry {
-        Some(entry) => (Some(entry.record), entry.history),
-        None => (None, Vec::new()),
+        Told::Stands(entry) => (Told::Stands(Box::new(entry.record)), entry.history),
+        Told::Nothing => (Told::Nothing, Vec::new()),
+        Told::Recovers => (Told::Recovers, Vec::new()),
     };
     let mut history = row.history.clone();
     // A verb's end reaches the row before its story does.
-    if record.as_ref().is_some_and(|r| owned_by_ledger(row, r) || (r.id == row.job.id && r.generation == row.generation)) {
+    if let Told::Stands(r) = &record
+        && (owned_by_ledger(row, r) || (r.id == row.job.id && r.generation == row.generation))
+    {
         merge(&mut history, live);
     }
-    Ok(JobBody::of(row, record.as_ref(), &history, &around))
+    Ok(JobBody::of(row, record, &history, &around))
 }
 
 /// What the ledger tells beyond what was flushed to the book.
@@ -100,14 +104,14 @@ fn merge(history: &mut Vec<HistoryEntry>, live: Vec<HistoryEntry>) {
 pub(crate) async fn bodies(api: &Api, views: &[JobView], now: Moment) -> Result<Vec<JobBody>, Problem> {
     let soon = now.plus(api.staging_window);
     let asked: Vec<Key> = views.iter().map(|v| &v.row).filter(|r| may_be_live(r, soon)).map(|r| r.job.key.clone()).collect();
-    let records: Vec<Option<Record>> = if asked.is_empty() { Vec::new() } else { api.ledger.records(&asked).await? };
+    let records = told::records(&*api.ledger, &asked).await?;
     let holds = api.ledger.holds().await?;
     let around = Around { rulebook: &api.rulebook, holds: &holds, staging_window: api.staging_window, now };
     let mut records = records.into_iter();
     let mut all = Vec::with_capacity(views.len());
     for view in views {
-        let record = if may_be_live(&view.row, soon) { records.next().flatten() } else { None };
-        all.push(JobBody::of(&view.row, record.as_ref(), &[], &around));
+        let record = if may_be_live(&view.row, soon) { records.next() } else { None };
+        all.push(JobBody::of(&view.row, record.unwrap_or(Told::Nothing), &[], &around));
     }
     Ok(all)
 }

@@ -12,6 +12,7 @@ use curfew_book::sql::SqlBook;
 use curfew_courier::Rulebook;
 use curfew_domain::{Key, Moment};
 use curfew_ledger::Ledger;
+use curfew_ledger::redis::{self, RedisLedger};
 use curfew_ledger::sql::{Options, SqlLedger};
 use curfew_review::Review;
 use curfew_review::sql::SqlReview;
@@ -25,7 +26,7 @@ use crate::support::{NOON, SECRET, door};
 /// A running API.
 pub struct House {
     pub api: Arc<Api>,
-    pub ledger: Arc<SqlLedger>,
+    pub ledger: Arc<dyn Ledger>,
     pub book: Arc<SqlBook>,
     pub review: Arc<SqlReview>,
     pub addr: SocketAddr,
@@ -44,18 +45,38 @@ pub async fn house_of(operators: Vec<Operator>) -> House {
 }
 
 pub async fn house_with(operators: Vec<Operator>, exposition: Arc<dyn Fn() -> String + Send + Sync>) -> House {
+    house_over(operators, exposition, None).await
+}
+
+/// The same over a Redis at a URL, as a fleet has it.
+pub async fn house_on_redis(url: &str) -> House {
+    house_over(Vec::new(), Arc::new(String::new), Some(url)).await
+}
+
+async fn house_over(operators: Vec<Operator>, exposition: Arc<dyn Fn() -> String + Send + Sync>, redis: Option<&str>) -> House {
     let folder = tempfile::tempdir().expect("a test's set-up works");
     let clock = Arc::new(AtomicI64::new(NOON));
     let shown = Arc::clone(&clock);
     let store = Sqlite::open(OpenOptions::new(folder.path().join("data"))).await.expect("a test's set-up works");
-    let options = Options { clock: Arc::new(move || Moment::from_millis(shown.load(Ordering::SeqCst))), ..Options::default() };
-    let ledger = Arc::new(SqlLedger::open(store.clone(), options).await.expect("a test's set-up works"));
+    let by_hand: redis::Clock = Arc::new(move || Moment::from_millis(shown.load(Ordering::SeqCst)));
+    let ledger: Arc<dyn Ledger> = match redis {
+        None => {
+            let options = Options { clock: by_hand, ..Options::default() };
+            Arc::new(SqlLedger::open(store.clone(), options).await.expect("a test's set-up works"))
+        }
+        Some(url) => {
+            let options = redis::Options { clock: Some(by_hand), ..redis::Options::default() };
+            let ledger = RedisLedger::open(url, options).expect("a test's set-up works");
+            ledger.initialise().await.expect("a test's set-up works");
+            Arc::new(ledger)
+        }
+    };
     let book = Arc::new(SqlBook::open(store.clone()).await.expect("a test's set-up works"));
     let review = Arc::new(SqlReview::open(Arc::clone(&book)).await.expect("a test's set-up works"));
     let nudges = Arc::new(AtomicU64::new(0));
     let nudged = Arc::clone(&nudges);
     let api = Arc::new(Api {
-        ledger: Arc::clone(&ledger) as Arc<dyn Ledger>,
+        ledger: Arc::clone(&ledger),
         book: Arc::clone(&book) as Arc<dyn Book>,
         review: Arc::clone(&review) as Arc<dyn Review>,
         rulebook: Rulebook::new(BTreeMap::new(), BTreeMap::new()),

@@ -8,7 +8,7 @@ use curfew_courier::{begin, record_dead_letters, settle, stage};
 use curfew_domain::outcome::{Outcome, OutcomeClass, Receipt, Stage};
 use curfew_domain::transition::{Event, Verdict, transition};
 use curfew_domain::{Key, Record, Token, WorkerId};
-use curfew_ledger::{Ledger, Swap, Swapped};
+use curfew_ledger::{Swap, Swapped};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -20,7 +20,13 @@ const WORKER: WorkerId = WorkerId(Uuid::from_u128(1));
 
 /// Submits a job that is due at once, and stages it.
 pub async fn due(house: &House, subject_ref: &str) -> Key {
-    let due = with(with(job(), "release_at", Value::Null), "subject_ref", json!(subject_ref));
+    due_of(house, "acme", subject_ref).await
+}
+
+/// The same for a tenant.
+pub async fn due_of(house: &House, tenant: &str, subject_ref: &str) -> Key {
+    let job = with(job(), "tenant", json!(tenant));
+    let due = with(with(job, "release_at", Value::Null), "subject_ref", json!(subject_ref));
     let made = house.post("/v1/jobs", &due).await;
     assert_eq!(made.status, 201, "{}", made.body);
     let key = Key::parse(made.json()["key"].as_str().expect("a key")).expect("a key");

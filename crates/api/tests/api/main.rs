@@ -8,5 +8,6 @@ mod jobs;
 mod life;
 mod openapi;
 mod operations;
+mod recovery;
 mod review;
 mod support;

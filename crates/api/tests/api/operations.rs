@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use curfew_book::{Enrolment, Registry};
 use curfew_domain::{Moment, Token, WorkerId};
-use curfew_ledger::Ledger;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
