@@ -51,6 +51,7 @@ impl Tx<'_> {
         }
         let over_a_doubt = locked.row.doubt.is_some() || found.item.in_doubt;
         review::raise(&mut locked.row, replay, generation);
+        self.world.count(if over_a_doubt { "review: replayed over a doubt" } else { "review: replayed" });
         self.tables.save(&locked.row);
         self.item_mut(found.n).item.status = ItemStatus::Replaying;
         self.note(found.n, replay.at, &replay.actor, &format!("replayed as generation {generation}: {}", replay.reason));
@@ -182,6 +183,7 @@ impl Tx<'_> {
             history: Vec::new(),
         };
         let id = item.id;
+        self.world.count("review: quarantined");
         self.put_item(ItemRow { item, closed_at: None, fingerprint: Some(message.fingerprint) });
         id
     }
@@ -191,6 +193,7 @@ impl Tx<'_> {
         let key = message.key.as_ref().filter(|_| message.reason == Reason::LedgerRecordMissing)?;
         let mut locked = self.tables.locked_key(key).filter(|locked| locked.row.state == BookState::Staged)?;
         review::lost(&mut locked.row, message.at);
+        self.world.count("review: a record was lost");
         self.end_job(&mut locked, &ItemFate::Record, "curfew", message.at);
         let row = self.item_mut(locked.item.expect("it was just recorded"));
         row.fingerprint = Some(message.fingerprint.clone());
@@ -206,6 +209,7 @@ impl Tx<'_> {
     }
 
     fn act_trail(&mut self, act: &Act, action: &str, detail: &Value) {
+        self.world.count(&format!("review: {action}"));
         self.trail(act.at, [&act.actor, action, &act.item.hyphenated().to_string(), &act.reason, &detail.to_string()]);
     }
 }

@@ -1,15 +1,14 @@
-//! What the checker of a run reads, past every way: all rows and items as they stand, and what no store may ever hold.
+//! What the checker of a run reads, past every way: all rows and items as they stand, and what commits broke.
 
 use std::collections::BTreeSet;
 
-use curfew_book::{AuditEntry, BookState, Day, Enrolled, Row};
+use curfew_book::{AuditEntry, Day, Enrolled, Row};
 use curfew_domain::{JobId, Key};
-use curfew_review::{Item, ItemStatus};
+use curfew_review::Item;
 
 use super::reading;
 use super::server::SimStoreServer;
 use super::small;
-use super::tables::Tables;
 
 /// Operators' verbs, counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -74,54 +73,12 @@ impl SimStoreServer {
         self.read(|tables| tables.workers.values().cloned().collect())
     }
 
-    /// What the store must never hold, in words; empty where all is well. It holds at every moment, faults or not.
-    pub fn faults(&self) -> Vec<String> {
-        self.read(|tables| {
-            let mut faults = of_items(tables);
-            faults.extend(tables.rows.values().filter(|row| row.state == BookState::DeadLetter).filter_map(|row| {
-                let recorded = |item: &Item| item.job_id == Some(row.job.id) && item.generation == row.generation;
-                let lacks = !tables.items.values().any(|one| recorded(&one.item));
-                lacks.then(|| format!("{} is a dead letter of generation {} without an item", row.job.key, row.generation))
-            }));
-            let unlogged = tables.rows.values().filter(|row| !tables.door_log.iter().any(|((_date, _tenant, id), _by)| *id == row.job.id));
-            faults.extend(unlogged.map(|row| format!("{} has a row that the door never logged", row.job.key)));
-            if let Err(number) = small::audit_verify(tables) {
-                faults.push(format!("entry {number} of the audit trail doesn't fit the one before"));
-            }
-            faults
-        })
+    /// What commits of this run broke of the promises (`rules.rs`), in words, each once; empty where all is well.
+    pub fn broken(&self) -> Vec<String> {
+        let mut broken = self.broken_so_far();
+        if let Err(number) = self.read(small::audit_verify) {
+            broken.push(format!("entry {number} of the audit trail doesn't fit the one before (K7)"));
+        }
+        broken
     }
-}
-
-/// An item that is worked on is of its job's present dead letter, or of the one that a replay answers; there is one of each number, and one open.
-fn of_items(tables: &Tables) -> Vec<String> {
-    let (mut faults, mut numbers, mut working) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-    for one in tables.items.values() {
-        let item = &one.item;
-        let closed = matches!(item.status, ItemStatus::Resolved | ItemStatus::Withdrawn);
-        if closed != one.closed_at.is_some() {
-            faults.push(format!("item {} is {} and its time of closing says otherwise", item.id, item.status.word()));
-        }
-        let Some(job) = item.job_id else { continue };
-        if !numbers.insert((job, item.number)) {
-            faults.push(format!("job {job} has two items of number {}", item.number));
-        }
-        let Some(row) = tables.rows.get(&job) else {
-            faults.push(format!("item {} names a job without a row", item.id));
-            continue;
-        };
-        if !closed && !working.insert(job) {
-            faults.push(format!("{} has two items that are worked on", row.job.key));
-        }
-        let of_it = match item.status {
-            ItemStatus::Open | ItemStatus::WaitingApproval => row.state == BookState::DeadLetter && row.generation == item.generation,
-            ItemStatus::Replaying => matches!(row.state, BookState::Planned | BookState::Staged) && row.generation > item.generation,
-            ItemStatus::Resolved | ItemStatus::Withdrawn => true,
-        };
-        if !of_it {
-            let (status, generation) = (item.status.word(), item.generation);
-            faults.push(format!("{} is {} in generation {}, and its item of {generation} {status}", row.job.key, row.state.word(), row.generation));
-        }
-    }
-    faults
 }

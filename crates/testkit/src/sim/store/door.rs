@@ -81,6 +81,7 @@ impl Tx<'_> {
         let Some(mut locked) = self.tables.locked_key(&mark.key) else { return Ok(false) };
         let taken = recovery::take_back(&mut locked.row, mark, at);
         if taken {
+            self.world.count("book: taken back");
             self.tables.save(&locked.row);
         }
         Ok(taken)

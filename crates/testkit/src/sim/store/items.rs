@@ -77,6 +77,7 @@ impl Tx<'_> {
         let (row, job) = (&locked.row, &locked.row.job);
         let earlier = self.tables.items.values().filter(|row| row.item.job_id == Some(job.id)).count();
         let reason = reason(row);
+        self.world.count(&format!("review: recorded {}", reason.word()));
         let item = Item {
             id: new_id(self.world, with.at),
             job_id: Some(job.id),

@@ -18,6 +18,7 @@ mod items;
 mod reading;
 mod registry;
 mod review;
+mod rules;
 mod server;
 mod small;
 mod stories;

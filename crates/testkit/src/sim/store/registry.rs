@@ -46,6 +46,7 @@ impl Tx<'_> {
         let mut stands = self.tables.shards.get(&shard).copied().unwrap_or(0);
         if stands == from {
             stands += 1;
+            self.world.count("book: an incarnation was raised");
             self.tables.shards.put(shard, stands);
         }
         self.tables.reports.retain(|(of, incarnation, _worker), ()| *of != shard || *incarnation >= stands);

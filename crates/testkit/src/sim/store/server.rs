@@ -1,6 +1,6 @@
 //! The server that all processes share: transactions, its clock, and what can become of it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use curfew_book::BookError;
 use curfew_domain::Moment;
 
 use super::SimStore;
+use super::rules::broken_by;
 use super::tables::Tables;
 use crate::sim::{Link, Process, Service, World};
 
@@ -46,6 +47,7 @@ struct State {
     tables: Tables,
     commits: VecDeque<Commit>,
     clock_offset_ms: i64,
+    broken: BTreeSet<String>,
 }
 
 /// One transaction.
@@ -91,6 +93,7 @@ impl SimStoreServer {
     /// Sets its clock so many ms ahead of the true time, or behind it.
     pub fn set_clock_offset(&self, ms: i64) {
         self.world.note(&format!("the book's clock is {ms} ms off"));
+        self.world.count("book: its clock was set");
         self.state().clock_offset_ms = ms;
     }
 
@@ -98,6 +101,7 @@ impl SimStoreServer {
     pub fn roll_back(&self, lost_tail: Duration) -> usize {
         let cut = self.world.now().minus(lost_tail);
         let lost = self.undo(|commit| commit.at > cut);
+        self.world.count("book: it failed over");
         self.world.note(&format!("the book lost {lost} commits of {} ms", lost_tail.as_millis()));
         lost
     }
@@ -106,6 +110,7 @@ impl SimStoreServer {
     pub fn kill(&self) -> usize {
         let cut = self.world.now().minus(FLUSHED_AFTER);
         let lost = self.undo(|commit| commit.waits == Waits::ForNothing && commit.at > cut);
+        self.world.count("book: it was killed");
         self.world.note(&format!("the book was killed and lost {lost} commits"));
         lost
     }
@@ -133,17 +138,38 @@ impl SimStoreServer {
         let mut state = self.state();
         let before = state.tables.clone();
         let answer = work(&mut Tx { tables: &mut state.tables, world: &self.world, clock, bugs: self.bugs });
-        if answer.is_err() {
+        if let Err(error) = &answer {
+            self.world.count(&format!("book: refused, {}", word(error)));
             state.tables = before;
         } else if !state.tables.is(&before) {
             let at = self.world.now();
+            let broken = broken_by(&before, &state.tables);
+            broken.iter().for_each(|rule| self.world.note(rule));
+            state.broken.extend(broken);
             state.commits.push_back(Commit { at, waits, before });
             while state.commits.pop_front_if(|commit| at.since(commit.at) > TAIL_KEPT).is_some() {}
         }
         answer
     }
 
+    /// What commits broke, each once.
+    pub(super) fn broken_so_far(&self) -> Vec<String> {
+        self.state().broken.iter().cloned().collect()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nobody panics while holding it")
+    }
+}
+
+/// For the table at a batch's end.
+fn word(error: &BookError) -> &'static str {
+    match error {
+        BookError::OtherIncarnation => "other incarnation",
+        BookError::Conflict(_) => "conflict",
+        BookError::NotYet(_) => "not yet",
+        BookError::NotFound => "not found",
+        BookError::Invalid { .. } => "invalid",
+        _the_stores => "the store's",
     }
 }

@@ -74,6 +74,12 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
         self.0.range(range).map(|(key, row)| (key, &**row))
     }
 
+    /// Rows that were put or changed since an earlier copy.
+    pub(super) fn changed<'t>(&'t self, before: &'t Self) -> impl Iterator<Item = (&'t K, &'t V)> {
+        let same = |key: &K, row: &Arc<V>| before.0.get(key).is_some_and(|stood| Arc::ptr_eq(stood, row));
+        self.0.iter().filter(move |(key, row)| !same(key, row)).map(|(key, row)| (key, &**row))
+    }
+
     /// Whether nothing was changed between two copies.
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -118,6 +124,8 @@ mod tests {
         assert!(!table.insert(1, "other") && table.remove(&2) == table.get_mut(&2).is_some() && before.is(&table));
         *table.get_mut(&1).expect("it was put") = "changed";
         assert_eq!((before.get(&1), table.get(&1), before.is(&table)), (Some(&"one"), Some(&"changed"), false));
+        table.put(2, "two");
+        assert_eq!(table.changed(&before).collect::<Vec<_>>(), [(&1, &"changed"), (&2, &"two")]);
     }
 
     #[test]

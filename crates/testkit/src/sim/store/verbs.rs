@@ -15,7 +15,14 @@ impl Tx<'_> {
         let Some(mut locked) = self.tables.locked_key(&request.key) else {
             return OpenedVerb::NotFound;
         };
-        match judge::ask(&mut locked.row, request) {
+        let opening = judge::ask(&mut locked.row, request);
+        let how = match &opening {
+            Opening::Open => "opened",
+            Opening::Applied(_) => "done in the book",
+            Opening::Refused => "refused in the book",
+        };
+        self.world.count(&format!("book: {} {how}", request.verb.word()));
+        match opening {
             Opening::Refused => OpenedVerb::Refused(locked.row.state),
             Opening::Open => {
                 let verb = self.insert_verb(&locked, request, None);
@@ -56,6 +63,7 @@ impl Tx<'_> {
         if let Some(row) = self.tables.verbs.get_mut(&number) {
             row.applied = Some(outcome);
         }
+        self.world.count(&format!("book: {} closed as {}", verb.verb.word(), if outcome { "applied" } else { "refused" }));
         if changed {
             self.end_job(&mut locked, &item, &actor, at);
         }
