@@ -30,7 +30,7 @@ pub use broker::{BrokerFaults, QueueKind, SimBrokerServer, Survives};
 pub use broker_client::SimBroker;
 pub use ledger::{LedgerBugs, SimLedger, SimLedgerOptions, SimLedgerServer};
 pub use link::{Link, Lost, Service, Weather};
-pub use net::{SimNet, SimRelay};
+pub use net::{Handoff, SimNet, SimRelay};
 pub use process::{Process, Standing};
 pub use store::{SimStore, SimStoreServer, StoreBugs, VerbCounts};
 pub use world::{EPOCH, World};

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use curfew_domain::Moment;
 use curfew_transport::classify::Event;
 use curfew_transport::smtp::{Dial, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,7 +21,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::net_pipe::{Close, Connection, Side};
 use super::{Process, Service, Standing, World};
-use crate::mail_server::{Config, MailServer, Peer};
+use crate::mail_server::{Accepted, Config, MailServer, Peer};
 
 /// A relay: a mail server, and the weather on the way to it.
 pub struct SimRelay {
@@ -28,6 +29,19 @@ pub struct SimRelay {
     service: Arc<Service>,
     server: MailServer,
     open: Mutex<Vec<(Weak<Connection>, AbortHandle)>>,
+    /// When an end marker was written, by the number of its connection.
+    markers: Mutex<Vec<(u64, Moment)>>,
+}
+
+/// A message that a relay accepted, in true time.
+#[derive(Clone, Debug)]
+pub struct Handoff {
+    /// What it accepted.
+    pub accepted: Arc<Accepted>,
+    /// When the client wrote the end marker.
+    pub began: Moment,
+    /// When the relay read it, and accepted.
+    pub at: Moment,
 }
 
 impl SimRelay {
@@ -38,12 +52,24 @@ impl SimRelay {
         let server = MailServer::simulated(Config { clock, ..config });
         // The driver has its own timeouts; nobody asks this service for its own.
         let service = Service::new(name, Duration::from_secs(10));
-        Arc::new(Self { world: world.clone(), service, server, open: Mutex::default() })
+        Arc::new(Self { world: world.clone(), service, server, open: Mutex::default(), markers: Mutex::default() })
     }
 
     /// To script it, and to read what it accepted.
     pub fn server(&self) -> &MailServer {
         &self.server
+    }
+
+    /// What it accepted, in that order.
+    pub fn handoffs(&self) -> Vec<Handoff> {
+        let markers = self.markers.lock().expect("nobody panics while holding it");
+        let handoff = |accepted: Arc<Accepted>| {
+            let at = moment(accepted.at);
+            // A connection carries one handoff after the other, so the last marker before is its own.
+            let own = markers.iter().rev().find(|(connection, began)| *connection == accepted.connection && *began <= at);
+            Handoff { began: own.map_or(at, |(_, began)| *began), at, accepted }
+        };
+        self.server.accepted().into_iter().map(handoff).collect()
     }
 
     /// The weather on its ways. `lost_calls` and `lost_answers` are counted per piece written: its connection breaks, or goes silent.
@@ -79,14 +105,16 @@ impl SimRelay {
         self.world.note(&format!("{}: it is up again", self.service.name()));
     }
 
-    fn connect(&self, process: &Arc<Process>) -> Arc<Connection> {
+    /// The connection, with its number at the server.
+    fn connect(&self, process: &Arc<Process>) -> (Arc<Connection>, u64) {
         let connection = Connection::open(&self.world, process, &self.service);
         let peer = ServerEnd { connection: Arc::clone(&connection), by_reset: AtomicBool::new(false) };
         let session = tokio::spawn(self.server.serve(Box::new(peer))).abort_handle();
+        let number = self.server.connections();
         let mut open = self.open();
         open.retain(|(connection, _)| connection.strong_count() > 0);
         open.push((Arc::downgrade(&connection), session));
-        connection
+        (connection, number)
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<(Weak<Connection>, AbortHandle)>> {
@@ -96,6 +124,11 @@ impl SimRelay {
 
 fn system_time(world: &World) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(u64::try_from(world.now().as_millis()).unwrap_or(0))
+}
+
+fn moment(at: SystemTime) -> Moment {
+    let since_1970 = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Moment::from_millis(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// One process's way to its relays, by the name of the host.
@@ -157,13 +190,21 @@ impl Dial for SimNet {
             self.process.gate().await;
             return Err(Event::Refused);
         }
-        let connection = relay.connect(&self.process);
+        let (connection, number) = relay.connect(&self.process);
         {
             let mut open = self.open.lock().expect("nobody panics while holding it");
             open.retain(|connection| connection.strong_count() > 0);
             open.push(Arc::downgrade(&connection));
         }
-        let end = ClientEnd { connection, process: Arc::clone(&self.process), reading: None, writing: None, discarded: AtomicBool::new(false) };
+        let end = ClientEnd {
+            relay: Arc::clone(relay),
+            number,
+            connection,
+            process: Arc::clone(&self.process),
+            reading: None,
+            writing: None,
+            discarded: AtomicBool::new(false),
+        };
         self.world.note(&format!("{} {}: connected", self.process.name(), relay.service.name()));
         sleep(self.world.between(weather.latency.0, weather.latency.1)).await;
         self.process.gate().await;
@@ -175,6 +216,8 @@ type Gate = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The process's end.
 struct ClientEnd {
+    relay: Arc<SimRelay>,
+    number: u64,
     connection: Arc<Connection>,
     process: Arc<Process>,
     reading: Option<Gate>,
@@ -216,7 +259,12 @@ impl AsyncWrite for ClientEnd {
         if !marker || end.process.standing() == Standing::Dead {
             ready!(poll_gate(&end.process, &mut end.writing, cx));
         }
-        end.connection.poll_write(Side::Client, cx, bytes, marker)
+        let written = end.connection.poll_write(Side::Client, cx, bytes, marker);
+        if marker && matches!(written, Poll::Ready(Ok(_))) {
+            let mut markers = end.relay.markers.lock().expect("nobody panics while holding it");
+            markers.push((end.number, end.relay.world.now()));
+        }
+        written
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {

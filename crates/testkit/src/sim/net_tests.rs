@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use curfew_domain::JobId;
 use curfew_domain::outcome::OutcomeClass;
-use curfew_transport::conformance::{Fixed, ample, parcel};
+use curfew_transport::conformance::{self, Fixed, Provider, ample, parcel};
 use curfew_transport::smtp::{SmtpConfig, SmtpTransport, TlsMode};
 use curfew_transport::{HandOff, LastLook, Look, Parcel, Transport};
 use tokio::time::Instant;
 
 use super::{Process, SimNet, SimRelay, World};
-use crate::mail_server::scripts::{always_at, first_times_at};
-use crate::mail_server::{Action, Config, Extensions, Stage, What};
+use crate::mail_server::scripts::{always_at, first_times_at, obedient};
+use crate::mail_server::{Action, Config, Event, Extensions, Stage, What};
 
 struct House {
     world: World,
@@ -242,17 +243,85 @@ fn two_runs_of_one_seed_have_one_trace() {
 /// The late reply of a mail that was given up is read as the next mail's, if a connection is reused after anything.
 #[tokio::test(start_paused = true)]
 async fn a_dirty_connection_that_is_reused_reads_another_mails_verdict() {
-    for (planted, expected) in [(false, OutcomeClass::Permanent), (true, OutcomeClass::Accepted)] {
-        let extensions = Extensions { pipelining: false, ..Extensions::default() };
+    for (planted, pipelining, expected) in [
+        (false, false, OutcomeClass::Permanent),
+        (false, true, OutcomeClass::Permanent),
+        (true, false, OutcomeClass::Accepted),
+        (true, true, OutcomeClass::Accepted),
+    ] {
+        let extensions = Extensions { pipelining, ..Extensions::default() };
         let config = Config { extensions, ..Config::default() };
         let house = House::with(9, config, |smtp| smtp.reuse_dirty = planted);
         house.relay.server().set_script(first_times_at(Stage::Dot, 1, Action::AcceptThenHold));
-        assert_eq!(house.attempt(1).await, OutcomeClass::Ambiguous);
+        // The worker gives the handoff up: its future is dropped.
+        assert!(tokio::time::timeout(Duration::from_secs(20), house.attempt(1)).await.is_err());
         house.relay.server().set_script(always_at(Stage::Dot, Action::reply("554 5.7.1 Refused as spam")));
         house.relay.server().release();
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!((house.attempt(2).await, house.accepted()), (expected, 1), "planted: {planted}");
+        assert_eq!((house.attempt(2).await, house.accepted()), (expected, 1), "planted: {planted}, pipelining: {pipelining}");
         let closed = house.relay.server().happenings().iter().filter(|happening| happening.what == What::Closed).count();
         assert_eq!(closed, usize::from(!planted), "the connection of the first mail is destroyed, or reused");
     }
+}
+
+#[async_trait]
+impl Provider for House {
+    fn transport(&self) -> &dyn Transport {
+        &self.transport
+    }
+
+    async fn accepted(&self, job: JobId) -> u32 {
+        self.relay.server().accepted_per_job().get(&job.to_string()).copied().unwrap_or(0)
+    }
+
+    fn can_hold(&self) -> bool {
+        true
+    }
+
+    async fn hold_verdicts(&self) {
+        self.relay.server().set_script(always_at(Stage::Dot, Action::AcceptThenHold));
+    }
+
+    async fn verdict_awaited(&self) {
+        self.relay.server().held(Stage::Dot).await;
+    }
+
+    async fn release_verdicts(&self) {
+        self.relay.server().set_script(obedient());
+        self.relay.server().release();
+    }
+
+    fn can_fall_silent(&self) -> bool {
+        true
+    }
+
+    async fn fall_silent(&self) {
+        self.relay.server().set_script(|event: &Event<'_>| if event.stage == Stage::Quit { Action::Default } else { Action::Silence });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_driver_keeps_its_ports_promises_over_it() {
+    for seed in 1..=20 {
+        conformance::all(&House::new(seed, Config::default())).await;
+    }
+}
+
+/// A way that is cut off between the marker's write and its arrival: the handoff began in time, the acceptance came late.
+#[tokio::test(start_paused = true)]
+async fn a_handoff_began_when_its_marker_was_written() {
+    let house = House::new(10, Config::default());
+    let (relay, mends) = (Arc::clone(&house.relay), Arc::clone(&house.relay));
+    let mut look = Meanwhile(move || {
+        relay.service().weather().cut_off.insert("worker".to_owned());
+    });
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        mends.service().weather().cut_off.clear();
+    });
+    assert_eq!(class(&house.send(&parcel(1), &mut look).await), OutcomeClass::Accepted);
+    let handoffs = house.relay.handoffs();
+    assert_eq!(handoffs.len(), 1);
+    assert!(handoffs[0].began < super::EPOCH.plus(Duration::from_secs(1)));
+    assert!(handoffs[0].at >= super::EPOCH.plus(Duration::from_secs(40)));
 }
