@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use curfew_domain::Moment;
 use curfew_domain::recurrence::wall_clock::earliest;
@@ -21,6 +21,11 @@ use jiff::tz::{Offset, TimeZone};
 use crate::error::ZoneError;
 use crate::limits::ZONES_OFFERED;
 
+/// The spans of these years are kept: from 1970-01-01T00:00:00Z on.
+const SPANS_FROM_MS: i64 = 0;
+/// Up to 2100-01-01T00:00:00Z.
+const SPANS_TO_MS: i64 = 4_102_444_800_000;
+
 /// Where systems keep their zones.
 pub const SYSTEM_ZONEINFO: &str = "/usr/share/zoneinfo";
 
@@ -30,20 +35,57 @@ pub struct Zones {
     version: String,
     /// The system's folder, where its data are newer than those compiled in.
     system: Option<PathBuf>,
-    read: RwLock<BTreeMap<String, TimeZone>>,
+    read: RwLock<BTreeMap<String, ZoneClock>>,
 }
 
 /// One zone's wall clock, for the domain's resolver and its recurrences. It keeps the data it was read from.
 #[derive(Clone, Debug)]
-pub struct ZoneClock(TimeZone);
+pub struct ZoneClock {
+    zone: TimeZone,
+    spans: Arc<Spans>,
+}
+
+/// The spans of the years that schedules live in, found once: a day of a large fleet asks for millions.
+#[derive(Debug)]
+struct Spans {
+    /// From when, in milliseconds, each span keeps its offset in seconds.
+    list: Vec<(i64, i32)>,
+    /// Up to when the list is whole; `i64::MAX` where the last span never ends.
+    whole_to: i64,
+}
+
+impl ZoneClock {
+    fn new(zone: TimeZone) -> Self {
+        let from = Timestamp::from_millisecond(SPANS_FROM_MS).unwrap_or_default();
+        let mut spans = Spans { list: vec![(SPANS_FROM_MS, zone.to_offset(from).seconds())], whole_to: i64::MAX };
+        for change in zone.following(from) {
+            let at = change.timestamp().as_millisecond();
+            if at > SPANS_TO_MS {
+                spans.whole_to = at;
+                break;
+            }
+            // A change of name alone begins no span.
+            if spans.list.last().is_some_and(|(_, offset_s)| *offset_s != change.offset().seconds()) {
+                spans.list.push((at, change.offset().seconds()));
+            }
+        }
+        Self { zone, spans: Arc::new(spans) }
+    }
+}
 
 impl WallClock for ZoneClock {
     fn span(&self, at: Moment) -> Span {
+        let Spans { list, whole_to } = &*self.spans;
+        if (SPANS_FROM_MS..*whole_to).contains(&at.as_millis()) {
+            let next = list.partition_point(|(from, _)| *from <= at.as_millis());
+            let until = list.get(next).map(|(from, _)| *from).or((*whole_to < i64::MAX).then_some(*whole_to));
+            return Span { offset_s: list[next - 1].1, until: until.map(Moment::from_millis) };
+        }
         // Beyond the calendar's ends the last offset goes on; nothing of ours lies there.
         let millis = at.as_millis().clamp(Timestamp::MIN.as_millisecond() + 1, Timestamp::MAX.as_millisecond());
         let Ok(at) = Timestamp::from_millisecond(millis) else { return Span { offset_s: 0, until: None } };
-        let until = self.0.following(at).next().map(|change| Moment::from_millis(change.timestamp().as_millisecond()));
-        Span { offset_s: self.0.to_offset(at).seconds(), until }
+        let until = self.zone.following(at).next().map(|change| Moment::from_millis(change.timestamp().as_millisecond()));
+        Span { offset_s: self.zone.to_offset(at).seconds(), until }
     }
 }
 
@@ -70,7 +112,7 @@ impl Zones {
     /// # Errors
     /// `Unknown` with the nearest names; `Data`.
     pub fn check(&self, zone: &str) -> Result<(), ZoneError> {
-        self.zone(zone).map(|_zone| ())
+        self.clock(zone).map(|_zone| ())
     }
 
     /// A zone's wall clock.
@@ -78,7 +120,12 @@ impl Zones {
     /// # Errors
     /// `Unknown` with the nearest names; `Data`.
     pub fn clock(&self, zone: &str) -> Result<ZoneClock, ZoneError> {
-        self.zone(zone).map(ZoneClock)
+        if let Some(clock) = self.read.read().unwrap_or_else(PoisonError::into_inner).get(zone) {
+            return Ok(clock.clone());
+        }
+        let clock = ZoneClock::new(self.parse_zone(zone)?);
+        self.read.write().unwrap_or_else(PoisonError::into_inner).insert(zone.to_owned(), clock.clone());
+        Ok(clock)
     }
 
     /// The instant that a local time means in a zone.
@@ -94,18 +141,9 @@ impl Zones {
     /// # Errors
     /// `Unknown`, `Data`; `LocalTime` outside the years that are kept.
     pub fn wall_clock(&self, zone: &str, at: Moment) -> Result<String, ZoneError> {
-        let zone = self.zone(zone)?;
+        let zone = self.clock(zone)?.zone;
         let at = Timestamp::from_millisecond(at.as_millis()).map_err(|_range| ZoneError::LocalTime)?;
         Ok(zone.to_datetime(at).strftime("%Y-%m-%dT%H:%M:%S").to_string())
-    }
-
-    fn zone(&self, name: &str) -> Result<TimeZone, ZoneError> {
-        if let Some(zone) = self.read.read().unwrap_or_else(PoisonError::into_inner).get(name) {
-            return Ok(zone.clone());
-        }
-        let zone = self.parse_zone(name)?;
-        self.read.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), zone.clone());
-        Ok(zone)
     }
 
     /// Only names of the compiled database reach the system's folder, so no name is ever a path of somebody's choice; a zone that is younger than
