@@ -1,5 +1,6 @@
 //! The wiring: with `fleet.rs`, `namespace.rs` and `survey.rs` beside it the only code that names adapters. From a checked configuration to the ports that the roles work with.
 
+mod consumer_timeout;
 mod fleet;
 mod namespace;
 mod survey;

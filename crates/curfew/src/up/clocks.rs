@@ -59,10 +59,7 @@ impl Clocks {
     /// The first look, before a role begins: a clock that is wrong already must move nothing. Tried for some seconds where the ledger doesn't
     /// answer; then roles begin, and hear the same.
     pub async fn first(&mut self) {
-        let began = Instant::now();
-        while !self.look().await && began.elapsed() < FIRST_MAX {
-            tokio::time::sleep(FIRST_AGAIN).await;
-        }
+        until_answered(async || self.look().await).await;
     }
 
     /// Looks until `stop`. The first look is the caller's.
@@ -153,6 +150,14 @@ impl Clocks {
     }
 }
 
+/// Looks until a look is answered, or for [`FIRST_MAX`].
+async fn until_answered(mut look: impl AsyncFnMut() -> bool) {
+    let began = tokio::time::Instant::now();
+    while !look().await && began.elapsed() < FIRST_MAX {
+        tokio::time::sleep(FIRST_AGAIN).await;
+    }
+}
+
 fn tell(looked: &Looked<'_>) {
     let (clock, word) = (looked.clock, looked.word);
     match word {
@@ -179,4 +184,36 @@ fn off(ms: i64) -> String {
 
 fn shards(shards: &[Shard]) -> String {
     shards.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many looks there were, and for how long, where the one of this number is answered first; each takes so long.
+    async fn looks(answered: u32, each: Duration) -> (u32, Duration) {
+        let (began, mut looks) = (tokio::time::Instant::now(), 0);
+        until_answered(async || {
+            looks += 1;
+            tokio::time::sleep(each).await;
+            looks == answered
+        })
+        .await;
+        (looks, began.elapsed())
+    }
+
+    /// Else a fleet that starts together with its Redis begins to work by a clock that nobody has compared.
+    #[tokio::test(start_paused = true)]
+    async fn the_first_look_is_repeated_until_it_is_answered() {
+        assert_eq!(looks(1, Duration::ZERO).await, (1, Duration::ZERO), "nobody waits for a ledger that answers");
+        assert_eq!(looks(4, Duration::ZERO).await, (4, FIRST_AGAIN * 3));
+        assert_eq!(looks(2, ANSWER_MAX * 3).await, (2, ANSWER_MAX * 6 + FIRST_AGAIN), "one that hangs is waited out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ledger_that_never_answers_holds_up_roles_for_some_seconds_alone() {
+        assert_eq!(looks(u32::MAX, Duration::ZERO).await, (21, FIRST_MAX));
+        let (looked, took) = looks(u32::MAX, ANSWER_MAX * 3).await;
+        assert_eq!((looked, took), (2, ANSWER_MAX * 6 + FIRST_AGAIN), "no look begins after that");
+    }
 }

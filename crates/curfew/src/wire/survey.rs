@@ -15,7 +15,7 @@ use curfew_store::{Postgres, PostgresOptions};
 use curfew_telemetry::metrics::Durability;
 
 use super::fleet::{Urls, begun, broker_settings, ledger_level, ledger_options, migrations, store_level};
-use super::{differs, durable_as_required};
+use super::{consumer_timeout, differs, durable_as_required};
 use crate::config::{Config, QueueType};
 
 /// How long a broker that answers may take; its topology is looked at on the way.
@@ -70,6 +70,7 @@ pub(super) async fn survey(config: &Config) -> Survey {
     ledger(config, &urls, was_begun, &mut survey).await;
     survey.durability.insert("broker", Durability::Process.word());
     broker(config, &urls, &mut survey).await;
+    survey.found.push(consumer_timeout::found(config));
     survey
 }
 
