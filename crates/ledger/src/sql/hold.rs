@@ -113,10 +113,11 @@ impl Buckets {
         bucket.permits = (bucket.permits + now.since(bucket.at).as_secs_f64() * per_second).min(full);
         // Also backwards: a clock that was set back by an hour must not stop a transport for one.
         bucket.at = now;
-        let given = (bucket.permits + f64::EPSILON).floor().min(f64::from(n));
+        // What is short of a whole one by less than rounding is whole: it comes when it was promised.
+        let given = (bucket.permits + 1e-9).floor().min(f64::from(n));
         bucket.permits -= given;
-        let missing = Duration::from_secs_f64(((1.0 - bucket.permits) / per_second).clamp(0.001, 3600.0));
-        (given as u32, if given > 0.0 || n == 0 { now } else { now.plus(missing) })
+        let missing_ms = ((1.0 - bucket.permits) / per_second * 1000.0 - 1e-6).ceil().clamp(1.0, 3_600_000.0);
+        (given as u32, if given > 0.0 || n == 0 { now } else { now.plus(Duration::from_millis(missing_ms as u64)) })
     }
 }
 
@@ -136,6 +137,21 @@ mod tests {
         assert_eq!(buckets.take("slow", 0.1, 1, at(0)).0, 1);
         assert_eq!(buckets.take("slow", 0.1, 1, at(0)), (0, at(10_000)));
         assert_eq!(buckets.take("none", 0.0, 1, at(0)).0, 0);
+    }
+
+    /// At three a second the next one was promised for 333 ms later, and wasn't there.
+    #[test]
+    fn a_permit_is_there_when_it_was_promised() {
+        for rate in [0.3, 0.7, 3.0, 7.0, 30.0, 999.0] {
+            let mut buckets = Buckets::default();
+            let mut now = Moment::from_millis(0);
+            for _ in 0..2_000 {
+                let (given, again) = buckets.take("smtp", rate, 1, now);
+                let (later, _) = if given == 0 { buckets.take("smtp", rate, 1, again) } else { (given, now) };
+                assert_eq!(later, 1, "{rate} a second, asked again {:?} later", again.since(now));
+                now = now.max(again);
+            }
+        }
     }
 
     /// A clock set back by an hour gave no permit until it had caught up.

@@ -19,7 +19,8 @@
 local fresh = redis.call('SET', KEYS[2], ARGV[8], 'NX')
 local refused, recovering = barrier()
 if not refused and recovering then refused = 'recovering' end
-if not refused and now_ms() - tonumber(ARGV[15]) > tonumber(ARGV[16]) then refused = 'stale_read' end
+-- A read that lies as far ahead is from before the clock was set back: nobody can say how old it is.
+if not refused and math.abs(now_ms() - tonumber(ARGV[15])) > tonumber(ARGV[16]) then refused = 'stale_read' end
 if refused then
   if fresh then redis.call('DEL', KEYS[2]) end
   return { refused }
