@@ -1,5 +1,5 @@
 //! What a client knows of one node's clock, as the Redis adapter does it: each answer gives a span that holds the truth, and the truth is where
-//! they overlap. A sample that is off by more than a jump isn't followed until the witness says that it is right.
+//! they overlap (but for drift, which virtual time hasn't). A sample that is off by more than a jump isn't followed until the witness says that it is right.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,8 +11,6 @@ use curfew_ledger::clock::Reading;
 const JUMP_US: i64 = 2_000_000;
 /// Samples that are kept.
 const KEPT_MAX: usize = 8;
-/// Parts of a million by which two clocks may drift apart.
-const DRIFT_PPM: i64 = 1_000;
 
 /// One answer of a node; times are the run's.
 #[derive(Clone, Copy, Debug)]
@@ -89,12 +87,10 @@ impl Estimate {
 }
 
 impl Sample {
-    /// A sample that is exact to the millisecond, as virtual time is, has no more error than its way took.
+    /// Where the truth is at a later time. Virtual time doesn't drift: there is no more error than the sample's way took.
     fn span(&self, at: Duration) -> Span {
-        let (since_asked, since_answered) = (micros(at.saturating_sub(self.asked)), micros(at.saturating_sub(self.answered)));
-        let drift = |passed: i64| passed * DRIFT_PPM / 1_000_000;
         let told = self.at.as_millis() * 1000;
-        (told + since_answered - drift(since_answered), told + since_asked + drift(since_asked))
+        (told + micros(at.saturating_sub(self.answered)), told + micros(at.saturating_sub(self.asked)))
     }
 }
 

@@ -203,6 +203,9 @@ impl SimLedger {
         limit: usize,
         made: impl Fn(&Asked, &Job) -> T,
     ) -> Result<Vec<T>, LedgerError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
         let found = self.script(shard, "walk", None, |run| {
             let asked = run.asked;
             let jobs = run.seen()?.jobs.iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
