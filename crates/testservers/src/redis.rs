@@ -7,6 +7,7 @@ mod cluster;
 mod guard;
 mod resp;
 mod sentinel;
+mod snapshot;
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,6 +21,7 @@ pub use cluster::Cluster;
 use guard::Guarded;
 pub use resp::{Resp, ask};
 pub use sentinel::SentinelTrio;
+pub use snapshot::Snapshot;
 
 /// How long a server may take to start, and a level to be reached.
 pub const PATIENCE: Duration = Duration::from_secs(30);

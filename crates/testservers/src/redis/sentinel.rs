@@ -91,6 +91,48 @@ impl SentinelTrio {
     }
 }
 
+impl SentinelTrio {
+    /// Cuts every replica off from its primary, as a partition does; each keeps what it has. For less than 10 s: after that no Sentinel would
+    /// promote one.
+    ///
+    /// # Panics
+    /// Where one goes on following.
+    pub async fn cut_replication(&self) {
+        let primary = self.primary().await;
+        // One that can't log in is refused at every try.
+        self.log_in_as("nobody", primary).await;
+        self.servers[primary].ask(&["CLIENT", "KILL", "TYPE", "replica"]).await;
+        for (_, replica) in self.servers.iter().enumerate().filter(|(n, _)| *n != primary) {
+            let addr = replica.addr();
+            reached("a replica that is cut off", || async move { replication(addr).await.contains("master_link_status:down") }).await;
+        }
+    }
+
+    /// Lets every server but `down` follow its primary again.
+    ///
+    /// # Panics
+    /// Where one doesn't answer.
+    pub async fn mend_replication(&self, down: usize) {
+        self.log_in_as("", down).await;
+    }
+
+    async fn log_in_as(&self, user: &str, but: usize) {
+        for (_, server) in self.servers.iter().enumerate().filter(|(n, _)| *n != but) {
+            server.ask(&["CONFIG", "SET", "masteruser", user, "masterauth", user]).await;
+        }
+    }
+
+    /// How far a server has come in the stream of writes, in bytes.
+    ///
+    /// # Panics
+    /// Where it doesn't answer.
+    pub async fn offset(&self, server: usize) -> u64 {
+        let info = replication(self.servers[server].addr()).await;
+        let offset = info.lines().find_map(|line| line.strip_prefix("master_repl_offset:")?.trim().parse().ok());
+        offset.expect("a server says how far it has come")
+    }
+}
+
 async fn replication(addr: SocketAddr) -> String {
     ask(addr, &["INFO", "replication"]).await.map(|info| info.text()).unwrap_or_default()
 }
