@@ -31,6 +31,6 @@ pub use port::{
     Accepted, AuditEntry, Book, BookState, Door, Evidence, EvidenceSource, EvidenceTaken, Fate, Filter, Mark, OpenVerb, OpenedVerb, Page, Planned,
     Story, Told, VerbEnd, VerbRequest,
 };
-pub use recovery::{Recovery, VerbSeen};
+pub use recovery::{Recovery, VerbSeen, WrittenBy};
 pub use registry::{BEAT_EVERY, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER, Standing};
 pub use view::{Day, DayCount, HoldRow, JobView, Row, SuppressionRow};

@@ -17,6 +17,15 @@ pub struct VerbSeen {
     pub applied: bool,
 }
 
+/// Who wrote what this process can't read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WrittenBy {
+    /// A newer process, which reads it.
+    Newer,
+    /// Nobody, as it stands.
+    Nobody,
+}
+
 /// What recovery asks. Everything here may be repeated.
 #[async_trait]
 pub trait Recovery: Send + Sync {
@@ -25,6 +34,15 @@ pub trait Recovery: Send + Sync {
     /// # Errors
     /// `BookError`.
     async fn rows_of(&self, shard: Shard, state: BookState, until: Moment, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError>;
+
+    /// Keys of such rows that can't be read, at most `limit`, and whether a newer process wrote them. For the auditor: everybody else reads past them.
+    ///
+    /// # Errors
+    /// `BookError`.
+    async fn unreadable_of(&self, shard: Shard, state: BookState, until: Moment, limit: usize) -> Result<Vec<(String, WrittenBy)>, BookError> {
+        let _all_are_read = (shard, state, until, limit);
+        Ok(Vec::new())
+    }
 
     /// Verbs open or applied on these jobs, by number.
     ///

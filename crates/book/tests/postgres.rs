@@ -6,9 +6,9 @@ use std::sync::{Arc, LazyLock};
 use async_trait::async_trait;
 use curfew_book::conformance::{self, Bench, given};
 use curfew_book::postgres::{MIGRATIONS, PostgresBook};
-use curfew_book::{Accepted, Book, BookError, BookState, Planned, Told};
+use curfew_book::{Accepted, Book, BookError, BookState, Planned, Told, WrittenBy};
 use curfew_domain::job::Job;
-use curfew_domain::{JobId, Moment, State};
+use curfew_domain::{JobId, Key, Moment, State};
 use curfew_store::{Postgres, PostgresOptions};
 use curfew_testservers::postgres::{Options, Postgres as Server};
 use futures::future::join_all;
@@ -174,8 +174,20 @@ async fn a_row_that_cannot_be_read_holds_up_no_other() {
     let recovered: &dyn Book = &book;
     let page = recovered.rows_of(jobs[0].shard, BookState::Planned, until, None, 1).await.expect("the book answers");
     assert_eq!(page.len(), 1, "a page is read past it");
-    let rows = recovered.rows(&jobs.map(|job| job.key)).await.expect("the book answers");
+    let rows = recovered.rows(&jobs.each_ref().map(|job| job.key.clone())).await.expect("the book answers");
     assert_eq!(rows.iter().flatten().count(), 2);
+    // The auditor names it, and is kept from no other either.
+    let named = async |state| {
+        let left = recovered.unreadable_of(jobs[0].shard, state, until, 10).await.expect("the book answers");
+        left.into_iter().map(|(key, by)| (Key::parse(&key).expect("a key"), by)).collect::<Vec<_>>()
+    };
+    let broken = named(BookState::Planned).await;
+    assert!(matches!(broken.as_slice(), [(key, WrittenBy::Nobody)] if jobs.iter().any(|job| job.key == *key)), "{broken:?}");
+    tamper(&book, "UPDATE jobs SET state = 1").await;
+    assert_eq!(book.staged_after(None, 1).await.expect("the book answers").len(), 1, "a page is read past it");
+    tamper(&book, "UPDATE jobs SET facts = '\\x81a6666f726d617405' WHERE facts = '\\xc1'").await;
+    assert_eq!(named(BookState::Staged).await, [(broken[0].0.clone(), WrittenBy::Newer)]);
+    assert_eq!(named(BookState::Planned).await, []);
 }
 
 fn keys(planned: &[Planned]) -> HashSet<String> {

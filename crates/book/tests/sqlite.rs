@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use curfew_book::conformance::{self, Bench, given};
 use curfew_book::sql::SqlBook;
-use curfew_book::{Book, BookError, BookState};
+use curfew_book::{Book, BookError, BookState, WrittenBy};
+use curfew_domain::Key;
 use curfew_store::{Durability, OpenOptions, Queue, Sqlite, StoreError};
 
 /// Each book in a folder of its own, gone with the bench.
@@ -143,8 +144,21 @@ async fn a_row_that_cannot_be_read_holds_up_no_other() {
     let recovered: &dyn Book = &book;
     let page = recovered.rows_of(jobs[0].shard, BookState::Planned, given::minutes(24 * 60), None, 1).await.expect("the book answers");
     assert_eq!(page.len(), 1, "a page is read past it");
-    let rows = recovered.rows(&jobs.map(|job| job.key)).await.expect("the book answers");
+    let rows = recovered.rows(&jobs.each_ref().map(|job| job.key.clone())).await.expect("the book answers");
     assert_eq!(rows.iter().flatten().count(), 2);
+    let until = given::minutes(24 * 60);
+    // The auditor names it, and is kept from no other either.
+    let named = async |state| {
+        let left = recovered.unreadable_of(jobs[0].shard, state, until, 10).await.expect("the book answers");
+        left.into_iter().map(|(key, by)| (Key::parse(&key).expect("a key"), by)).collect::<Vec<_>>()
+    };
+    let broken = named(BookState::Planned).await;
+    assert!(matches!(broken.as_slice(), [(key, WrittenBy::Nobody)] if jobs.iter().any(|job| job.key == *key)), "{broken:?}");
+    tamper(&book, "UPDATE jobs SET state = 1").await;
+    assert_eq!(book.staged_after(None, 1).await.expect("the book answers").len(), 1, "a page is read past it");
+    tamper(&book, "UPDATE jobs SET facts = x'81a6666f726d617405' WHERE facts = x'c1'").await;
+    assert_eq!(named(BookState::Staged).await, [(broken[0].0.clone(), WrittenBy::Newer)]);
+    assert_eq!(named(BookState::Planned).await, []);
 }
 
 /// With 100,000 jobs far ahead a walk over them would cost tens of milliseconds at each tick.

@@ -5,6 +5,7 @@ mod embedded;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use curfew_domain::Moment;
 use serde_json::{Value, json};
 
 use crate::config::{Book, Config, TransportKind};
@@ -90,7 +91,8 @@ async fn audited(config: &Config) -> Result<Line, Failure> {
         wire::WireError::Other(says) => Failure::usage(says),
     })?;
     let (ports, settings) = roles::scheduler_parts(&parts, config);
-    let audited = curfew_scheduler::audit(&ports, &settings).await.map_err(|e| Failure::refused(e.to_string()))?;
+    let audited =
+        curfew_scheduler::audit_until(&ports, &settings, Moment::from_millis(i64::MAX)).await.map_err(|e| Failure::refused(e.to_string()))?;
     parts.stores.close().await.map_err(|e| Failure::refused(e.to_string()))?;
     let findings: Vec<_> = audited.findings.iter().map(|f| format!("{}: {}", f.key, f.seen)).collect();
     let says = format!(

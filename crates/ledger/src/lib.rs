@@ -25,5 +25,5 @@ pub mod redis;
 pub mod sql;
 
 pub use error::LedgerError;
-pub use port::{Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, Suppression, Swap, Swapped, TimerEntry};
+pub use port::{Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, Suppression, Swap, Swapped, TimerEntry, Walk, Walked};
 pub use recovery::{Adopted, HEARD_KEPT, Meta, Recoverable, Survivor};

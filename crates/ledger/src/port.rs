@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use curfew_domain::form::FormError;
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::sealed::{RecipientRef, Sealed};
@@ -161,6 +162,20 @@ pub struct Beat {
     pub count: u64,
     /// When it was written, by the ledger's clock.
     pub at: Moment,
+}
+
+/// A record with its timer and its place in line.
+pub type Walked = (Record, Option<TimerEntry>, Option<Moment>);
+
+/// A page of a shard, for the auditor.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Walk {
+    /// Those that can be read.
+    pub records: Vec<Walked>,
+    /// The others, and why.
+    pub unreadable: Vec<(Key, FormError)>,
+    /// After which key the next page begins; `None`: this was the last.
+    pub next: Option<Key>,
 }
 
 /// What a shard has to do at a moment.
@@ -325,7 +340,17 @@ pub trait Ledger: Send + Sync {
     ///
     /// # Errors
     /// `LedgerError`.
-    async fn walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Record, Option<TimerEntry>, Option<Moment>)>, LedgerError>;
+    async fn walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Walked>, LedgerError>;
+
+    /// The same, past records that can't be read.
+    ///
+    /// # Errors
+    /// `LedgerError`.
+    async fn walk_past(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Walk, LedgerError> {
+        let records = self.walk(shard, after, limit).await?;
+        let next = records.last().map(|(record, _, _)| record.key.clone());
+        Ok(Walk { records, unreadable: Vec::new(), next })
+    }
 
     /// Compares each counter of a shard with its recount and mends it; the number mended.
     ///

@@ -1,17 +1,31 @@
 //! The auditor walks the book's ledger-owned rows and the ledger's indexes: each row has a live record, each live record its timer, each
-//! counter its recount. It repairs what is safe and counts each repair; what isn't safe becomes a finding.
+//! counter its recount. It repairs what is safe and counts each repair; what isn't safe becomes a finding. So does what can't be read, by its key and
+//! its store and nothing else; it keeps nothing else from being looked at.
 
-use curfew_book::{BookState, Planned};
+use std::time::Duration;
+
+use curfew_book::{BookError, BookState, Planned, WrittenBy};
 use curfew_courier::CourierError;
-use curfew_domain::{Key, Reason, Record, State};
+use curfew_domain::form::FormError;
+use curfew_domain::{Key, Moment, Reason, Record, State};
+use curfew_ledger::LedgerError;
 use curfew_review::Quarantined;
-use curfew_telemetry::metrics::{self, AuditKind};
+use curfew_telemetry::metrics::{self, AuditKind, Store};
 use sha2::{Digest, Sha256};
 
 use crate::{Ports, Settings};
 
 const ROWS_MAX: u32 = 500;
 const RECORDS_MAX: usize = 500;
+/// Rows of a shard that can't be read and are named; a store with more is broken as a whole.
+const UNREADABLE_MAX: usize = 1_000;
+/// How far ahead a role's own audit looks at planned rows: each of them is looked at on its last day.
+const PLANNED_AHEAD: Duration = Duration::from_secs(86_400);
+
+const BOOK_UNREADABLE: &str = "the book's row can't be read";
+const BOOK_NEWER: &str = "the book's row can only be read by a newer process";
+const LEDGER_UNREADABLE: &str = "the ledger's record can't be read";
+const LEDGER_NEWER: &str = "the ledger's record can only be read by a newer process";
 
 /// What an audit saw and did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -29,8 +43,8 @@ pub struct Audited {
 /// Something that no repair is safe for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AuditFinding {
-    /// Whose.
-    pub key: Key,
+    /// Whose: a job's key.
+    pub key: String,
     /// What was seen.
     pub seen: &'static str,
 }
@@ -40,8 +54,18 @@ pub struct AuditFinding {
 /// # Errors
 /// `CourierError`: what was repaired stays repaired.
 pub async fn audit(ports: &Ports, settings: &Settings) -> Result<Audited, CourierError> {
+    let until = ports.ledger.now().await?.plus(PLANNED_AHEAD);
+    audit_until(ports, settings, until).await
+}
+
+/// The same, with all planned rows that are released by a moment.
+///
+/// # Errors
+/// `CourierError`: what was repaired stays repaired.
+pub async fn audit_until(ports: &Ports, settings: &Settings, until: Moment) -> Result<Audited, CourierError> {
     let mut audited = Audited::default();
     rows(ports, &mut audited).await?;
+    unreadable_rows(ports, settings, until, &mut audited).await?;
     records(ports, settings, &mut audited).await?;
     for shard in &settings.shards {
         let mended = ports.ledger.recount(*shard).await?;
@@ -59,14 +83,69 @@ async fn rows(ports: &Ports, audited: &mut Audited) -> Result<(), CourierError> 
         let Some(last) = staged.last() else { return Ok(()) };
         after = Some(last.row.job.key.clone());
         let keys: Vec<Key> = staged.iter().map(|v| v.row.job.key.clone()).collect();
-        let records = ports.ledger.records(&keys).await?;
+        let stands = stands(ports, &keys).await?;
         audited.rows += keys.len() as u64;
-        for (key, _missing) in keys.iter().zip(&records).filter(|(_, record)| record.is_none()) {
-            missing(ports, key, read_at, audited).await?;
+        for (key, _missing) in keys.iter().zip(&stands).filter(|(_, stands)| matches!(stands, Stands::Nothing)) {
+            read_past(missing(ports, key, read_at, audited).await)?;
         }
-        let closed = records.into_iter().flatten().filter(|record| record.closed).collect();
-        told_again(ports, closed, audited).await?;
+        let closed = stands.into_iter().filter_map(|stands| match stands {
+            Stands::Record(record) if record.closed => Some(*record),
+            Stands::Record(_) | Stands::Nothing | Stands::Unreadable => None,
+        });
+        read_past(told_again(ports, closed.collect(), audited).await)?;
     }
+}
+
+/// What the ledger has of a job.
+enum Stands {
+    Record(Box<Record>),
+    Nothing,
+    Unreadable,
+}
+
+/// All at once, and one by one where one of them can't be read.
+async fn stands(ports: &Ports, keys: &[Key]) -> Result<Vec<Stands>, LedgerError> {
+    let stands = |found: Option<Record>| found.map_or(Stands::Nothing, |record| Stands::Record(Box::new(record)));
+    match ports.ledger.records(keys).await {
+        Err(LedgerError::Unreadable(_)) => {}
+        found => return Ok(found?.into_iter().map(stands).collect()),
+    }
+    let mut all = Vec::with_capacity(keys.len());
+    for key in keys {
+        all.push(match ports.ledger.records(std::slice::from_ref(key)).await {
+            Err(LedgerError::Unreadable(_)) => Stands::Unreadable,
+            found => stands(found?.pop().flatten()),
+        });
+    }
+    Ok(all)
+}
+
+/// What can't be read became so in the middle, or by what a light look leaves out: the next audit names it.
+fn read_past(done: Result<(), CourierError>) -> Result<(), CourierError> {
+    match done {
+        Err(CourierError::Book(BookError::Unreadable(_)) | CourierError::Ledger(LedgerError::Unreadable(_))) => Ok(()),
+        done => done,
+    }
+}
+
+/// Planned and staged rows that can't be read: nobody stages or settles them.
+async fn unreadable_rows(ports: &Ports, settings: &Settings, until: Moment, audited: &mut Audited) -> Result<(), CourierError> {
+    let mut count = 0;
+    for shard in &settings.shards {
+        for (state, until) in [(BookState::Planned, until), (BookState::Staged, Moment::from_millis(i64::MAX))] {
+            let left = ports.book.unreadable_of(*shard, state, until, UNREADABLE_MAX).await?;
+            count += left.len() as u64;
+            audited.findings.extend(left.into_iter().map(|(key, by)| {
+                let seen = match by {
+                    WrittenBy::Newer => BOOK_NEWER,
+                    WrittenBy::Nobody => BOOK_UNREADABLE,
+                };
+                AuditFinding { key, seen }
+            }));
+        }
+    }
+    metrics::unreadable(Store::Book, count);
+    Ok(())
 }
 
 /// A closed record whose row is still the ledger's: the book lost the story, and is told it again.
@@ -86,7 +165,7 @@ async fn told_again(ports: &Ports, closed: Vec<Record>, audited: &mut Audited) -
     Ok(())
 }
 
-async fn missing(ports: &Ports, key: &Key, read_at: curfew_domain::Moment, audited: &mut Audited) -> Result<(), CourierError> {
+async fn missing(ports: &Ports, key: &Key, read_at: Moment, audited: &mut Audited) -> Result<(), CourierError> {
     let Some(row) = ports.book.by_key(key).await? else { return Ok(()) };
     if row.state != BookState::Staged || ports.ledger.records(std::slice::from_ref(key)).await?.pop().flatten().is_some() {
         return Ok(());
@@ -110,28 +189,35 @@ async fn missing(ports: &Ports, key: &Key, read_at: curfew_domain::Moment, audit
                 at: read_at,
             })
             .await?;
-        audited.findings.push(AuditFinding { key: key.clone(), seen });
+        audited.findings.push(AuditFinding { key: key.to_string(), seen });
     }
     Ok(())
 }
 
 /// Each live record has its timer, and a scheduled one its place in line.
 async fn records(ports: &Ports, settings: &Settings, audited: &mut Audited) -> Result<(), CourierError> {
+    let mut unreadable = 0;
     for shard in &settings.shards {
         let mut after: Option<Key> = None;
         loop {
-            let page = ports.ledger.walk(*shard, after.as_ref(), RECORDS_MAX).await?;
-            let Some((last, _, _)) = page.last() else { break };
-            after = Some(last.key.clone());
-            audited.records += page.len() as u64;
-            for (record, timer, line) in &page {
+            let page = ports.ledger.walk_past(*shard, after.as_ref(), RECORDS_MAX).await?;
+            audited.records += page.records.len() as u64;
+            unreadable += page.unreadable.len() as u64;
+            audited.findings.extend(page.unreadable.into_iter().map(|(key, error)| {
+                let seen = if matches!(error, FormError::Newer(_)) { LEDGER_NEWER } else { LEDGER_UNREADABLE };
+                AuditFinding { key: key.to_string(), seen }
+            }));
+            for (record, timer, line) in &page.records {
                 let lacks = record.is_live() && timer.is_none() || record.state == State::Scheduled && line.is_none();
                 if lacks && ports.ledger.restore_timer(&record.key).await? {
                     repaired(audited, AuditKind::Timer, 1);
                 }
             }
+            let Some(next) = page.next else { break };
+            after = Some(next);
         }
     }
+    metrics::unreadable(Store::Ledger, unreadable);
     Ok(())
 }
 

@@ -25,6 +25,6 @@ mod settle;
 mod stage;
 pub mod tick;
 
-pub use audit::{AuditFinding, Audited, audit};
+pub use audit::{AuditFinding, Audited, audit, audit_until};
 pub use ports::{Ports, Settings, TenantLimits};
 pub use run::{Scheduler, Tally};

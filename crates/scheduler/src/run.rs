@@ -34,6 +34,8 @@ const RECOVER_EVERY: Duration = Duration::from_millis(500);
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// The auditor.
 const AUDIT_EVERY: Duration = Duration::from_secs(600);
+/// Findings of one audit that are logged one by one.
+const FINDINGS_TOLD: usize = 50;
 /// Repetitions per second elsewhere than into silence, at least.
 const BUDGET_PER_S: usize = 100;
 
@@ -284,8 +286,12 @@ impl Scheduler {
 
     async fn audit(&self) -> Result<(), CourierError> {
         let audited = crate::audit(&self.ports, &self.settings).await?;
-        for finding in &audited.findings {
+        for finding in audited.findings.iter().take(FINDINGS_TOLD) {
             tracing::error!(key = %finding.key, "the auditor found: {}", finding.seen);
+        }
+        let untold = audited.findings.len().saturating_sub(FINDINGS_TOLD);
+        if untold > 0 {
+            tracing::error!("the auditor found {untold} more: `curfew check --audit` names them all");
         }
         Ok(())
     }

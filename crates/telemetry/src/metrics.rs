@@ -126,6 +126,11 @@ pub fn audit_repair(kind: AuditKind) {
     counter!(c::AUDIT_REPAIRS.name, "kind" => kind.word()).increment(1);
 }
 
+/// How many rows or records of a store can't be read, as the auditor found.
+pub fn unreadable(store: Store, count: u64) {
+    gauge!(c::UNREADABLE.name, "store" => store.word()).set(count as f64);
+}
+
 /// The ledger's clock less ours, smoothed; signed seconds.
 pub fn ledger_clock_offset(seconds: f64) {
     gauge!(c::LEDGER_CLOCK_OFFSET.name).set(seconds);

@@ -164,7 +164,7 @@ impl Book for PostgresBook {
     }
 
     async fn staged_after(&self, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
-        query::staged_after(&self.store, after, limit).await
+        query::staged_after(&self.store, &self.unreadable, after, limit).await
     }
 
     async fn day(&self, date: &str, tenant: Option<&str>) -> Result<Day, BookError> {

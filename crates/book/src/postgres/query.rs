@@ -58,9 +58,19 @@ pub(super) async fn list(store: &Postgres, filter: &Filter) -> Result<Page<JobVi
     Ok(Page { next_cursor: cut_page(&mut items, limit, |view| cursor(view.row.job.id)), items })
 }
 
-pub(super) async fn staged_after(store: &Postgres, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
-    let query = sqlx::query(select!("light.sql", "staged_after.sql")).bind(after.map_or("", Key::as_str)).bind(i64::from(limit));
-    views(&store.all("list staged rows", query).await.map_err(unread("list staged rows"))?)
+/// Reads past those that can't be read: a page is short at the end alone.
+pub(super) async fn staged_after(store: &Postgres, unreadable: &Unreadable, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
+    let mut asked = limit;
+    loop {
+        let query = sqlx::query(select!("light.sql", "staged_after.sql")).bind(after.map_or("", Key::as_str)).bind(i64::from(asked));
+        let found = store.all("list staged rows", query).await.map_err(unread("list staged rows"))?;
+        let views = readable(&found, unreadable)?;
+        let enough = limit.saturating_add(u32::try_from(found.len() - views.len()).unwrap_or(u32::MAX));
+        if asked >= enough || found.len() < asked as usize {
+            return Ok(views);
+        }
+        asked = enough;
+    }
 }
 
 pub(super) async fn day(store: &Postgres, day: &str, tenant: Option<&str>) -> Result<Day, BookError> {

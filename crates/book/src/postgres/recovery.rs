@@ -5,15 +5,16 @@ use curfew_domain::verb::NumberedVerb;
 use curfew_domain::{Key, Moment, Shard};
 use curfew_store::{Durability, StoreError};
 use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
 
 use super::query::readable;
-use super::rows::{column, lock_row, number, save_histories, save_rows, select};
+use super::rows::{column, is_newer, lock_row, locked, number, save_histories, save_rows, select};
 use super::transact::{unread, write};
 use super::{Halt, PostgresBook};
 use crate::forms;
 use crate::judge::recovery::{self, BegunIn};
 use crate::paging::parse_key;
-use crate::{BookError, BookState, JobView, Mark, Recovery, VerbSeen};
+use crate::{BookError, BookState, JobView, Mark, Recovery, VerbSeen, WrittenBy};
 
 /// Refuses a transaction whose errands began in an earlier incarnation of their shard; until it ends nobody raises one.
 pub(super) async fn guard(conn: &mut PgConnection, begun: &BegunIn) -> Result<(), Halt> {
@@ -26,19 +27,27 @@ pub(super) async fn guard(conn: &mut PgConnection, begun: &BegunIn) -> Result<()
     Ok(())
 }
 
+/// Rows looked at by one query of the auditor's.
+const UNREADABLE_PAGE: u32 = 500;
+
+/// Rows of a shard after a key, as they stand.
+async fn rows_after(book: &PostgresBook, shard: Shard, state: BookState, until: Moment, after: &str, limit: u32) -> Result<Vec<PgRow>, BookError> {
+    // Two queries, by partial indexes, which a state that is bound would not use.
+    let text = match state {
+        BookState::Planned => select!("light.sql", "rows_of_shard_planned.sql"),
+        BookState::Staged => select!("light.sql", "rows_of_shard_staged.sql"),
+        BookState::Sent | BookState::DeadLetter | BookState::Cancelled | BookState::Suppressed => return Ok(Vec::new()),
+    };
+    let query = sqlx::query(text).bind(i16::from(shard.0)).bind(until.as_millis()).bind(after).bind(i64::from(limit));
+    book.store().all("list a shard's rows", query).await.map_err(unread("list a shard's rows"))
+}
+
 #[async_trait]
 impl Recovery for PostgresBook {
     async fn rows_of(&self, shard: Shard, state: BookState, until: Moment, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
-        // Two of them by partial indexes, which a state that is bound would not use.
-        let text = match state {
-            BookState::Planned => select!("light.sql", "rows_of_shard_planned.sql"),
-            BookState::Staged => select!("light.sql", "rows_of_shard_staged.sql"),
-            BookState::Sent | BookState::DeadLetter | BookState::Cancelled | BookState::Suppressed => return Ok(Vec::new()),
-        };
         let mut asked = limit;
         loop {
-            let query = sqlx::query(text).bind(i16::from(shard.0)).bind(until.as_millis()).bind(after.map_or("", Key::as_str)).bind(i64::from(asked));
-            let found = self.store().all("list a shard's rows", query).await.map_err(unread("list a shard's rows"))?;
+            let found = rows_after(self, shard, state, until, after.map_or("", Key::as_str), asked).await?;
             let views = readable(&found, &self.unreadable)?;
             // The next look reads past those that can't be read: a page is short at the end alone.
             let enough = limit.saturating_add(u32::try_from(found.len() - views.len()).unwrap_or(u32::MAX));
@@ -46,6 +55,22 @@ impl Recovery for PostgresBook {
                 return Ok(views);
             }
             asked = enough;
+        }
+    }
+
+    async fn unreadable_of(&self, shard: Shard, state: BookState, until: Moment, limit: usize) -> Result<Vec<(String, WrittenBy)>, BookError> {
+        let (mut left, mut after) = (Vec::new(), String::new());
+        loop {
+            let found = rows_after(self, shard, state, until, &after, UNREADABLE_PAGE).await?;
+            for row in &found {
+                after = column(row, 1)?;
+                if locked(row).is_err() && left.len() < limit {
+                    left.push((after.clone(), if is_newer(row)? { WrittenBy::Newer } else { WrittenBy::Nobody }));
+                }
+            }
+            if found.len() < UNREADABLE_PAGE as usize || left.len() >= limit {
+                return Ok(left);
+            }
         }
     }
 

@@ -56,10 +56,19 @@ pub(super) async fn list(store: &Sqlite, filter: &Filter) -> Result<Page<JobView
     Ok(Page { next_cursor: cut_page(&mut items, limit, |view| cursor(view.row.job.id)), items })
 }
 
-pub(super) async fn staged_after(store: &Sqlite, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
-    let query = sqlx::query(select!("light.sql", "staged_after.sql")).bind(after.map_or("", Key::as_str)).bind(limit);
-    let found = query.fetch_all(store.read()).await.map_err(unread("list staged rows"))?;
-    views(found.iter().map(locked))
+/// Reads past those that can't be read: a page is short at the end alone.
+pub(super) async fn staged_after(store: &Sqlite, unreadable: &Unreadable, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
+    let mut asked = limit;
+    loop {
+        let query = sqlx::query(select!("light.sql", "staged_after.sql")).bind(after.map_or("", Key::as_str)).bind(asked);
+        let found = query.fetch_all(store.read()).await.map_err(unread("list staged rows"))?;
+        let views = readable(&found, unreadable)?;
+        let enough = limit.saturating_add(u32::try_from(found.len() - views.len()).unwrap_or(u32::MAX));
+        if asked >= enough || found.len() < asked as usize {
+            return Ok(views);
+        }
+        asked = enough;
+    }
 }
 
 pub(super) async fn day(store: &Sqlite, day: &str, tenant: Option<&str>) -> Result<Day, BookError> {

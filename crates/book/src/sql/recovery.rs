@@ -6,15 +6,16 @@ use curfew_domain::verb::NumberedVerb;
 use curfew_domain::{Key, Moment, Shard};
 use curfew_store::{Durability, Queue, StoreError};
 use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
 
 use super::SqlBook;
 use super::query::readable;
-use super::rows::{column, json_texts, lock_row, save_histories, save_rows, select};
+use super::rows::{column, is_newer, json_texts, lock_row, locked, save_histories, save_rows, select};
 use super::transact::{Halt, unread, write};
 use crate::forms::{self, code};
 use crate::judge::recovery::{self, BegunIn};
 use crate::paging::parse_key;
-use crate::{BookError, BookState, JobView, Mark, Recovery, VerbSeen};
+use crate::{BookError, BookState, JobView, Mark, Recovery, VerbSeen, WrittenBy};
 
 /// Refuses a transaction whose errands began in an earlier incarnation of their shard.
 pub(super) async fn guard(conn: &mut SqliteConnection, begun: &BegunIn) -> Result<(), Halt> {
@@ -29,21 +30,25 @@ pub(super) async fn guard(conn: &mut SqliteConnection, begun: &BegunIn) -> Resul
     Ok(())
 }
 
+/// Rows looked at by one query of the auditor's.
+const UNREADABLE_PAGE: u32 = 500;
+
+/// Rows of a shard after a key, as they stand.
+async fn rows_after(book: &SqlBook, shard: Shard, state: BookState, until: Moment, after: &str, limit: u32) -> Result<Vec<SqliteRow>, BookError> {
+    if !matches!(state, BookState::Planned | BookState::Staged) {
+        return Ok(Vec::new());
+    }
+    let query =
+        sqlx::query(select!("light.sql", "rows_of_shard.sql")).bind(shard.0).bind(code(state)).bind(until.as_millis()).bind(after).bind(limit);
+    query.fetch_all(book.store().read()).await.map_err(unread("list a shard's rows"))
+}
+
 #[async_trait]
 impl Recovery for SqlBook {
     async fn rows_of(&self, shard: Shard, state: BookState, until: Moment, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
-        if !matches!(state, BookState::Planned | BookState::Staged) {
-            return Ok(Vec::new());
-        }
         let mut asked = limit;
         loop {
-            let query = sqlx::query(select!("light.sql", "rows_of_shard.sql"))
-                .bind(shard.0)
-                .bind(code(state))
-                .bind(until.as_millis())
-                .bind(after.map_or("", Key::as_str))
-                .bind(asked);
-            let found = query.fetch_all(self.store().read()).await.map_err(unread("list a shard's rows"))?;
+            let found = rows_after(self, shard, state, until, after.map_or("", Key::as_str), asked).await?;
             let views = readable(&found, &self.unreadable)?;
             // The next look reads past those that can't be read: a page is short at the end alone.
             let enough = limit.saturating_add(u32::try_from(found.len() - views.len()).unwrap_or(u32::MAX));
@@ -51,6 +56,22 @@ impl Recovery for SqlBook {
                 return Ok(views);
             }
             asked = enough;
+        }
+    }
+
+    async fn unreadable_of(&self, shard: Shard, state: BookState, until: Moment, limit: usize) -> Result<Vec<(String, WrittenBy)>, BookError> {
+        let (mut left, mut after) = (Vec::new(), String::new());
+        loop {
+            let found = rows_after(self, shard, state, until, &after, UNREADABLE_PAGE).await?;
+            for row in &found {
+                after = column(row, 2)?;
+                if locked(row).is_err() && left.len() < limit {
+                    left.push((after.clone(), if is_newer(row)? { WrittenBy::Newer } else { WrittenBy::Nobody }));
+                }
+            }
+            if found.len() < UNREADABLE_PAGE as usize || left.len() >= limit {
+                return Ok(left);
+            }
         }
     }
 

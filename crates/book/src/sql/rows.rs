@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use curfew_domain::job::Job;
 use curfew_domain::sealed::{RecipientRef, Sealed};
-use curfew_domain::{Key, Moment, Shard};
+use curfew_domain::{Key, Moment, Shard, form};
 use curfew_store::StoreError;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
@@ -129,6 +129,12 @@ pub(super) fn locked(found: &SqliteRow) -> Result<Locked, BookError> {
         job: job(found, facts)?,
     };
     Ok(Locked { n: column(found, 0)?, item: column(found, 21)?, row })
+}
+
+/// Whether a row has a form that only a newer process reads.
+pub(super) fn is_newer(found: &SqliteRow) -> Result<bool, BookError> {
+    let forms = [Some(column::<&[u8]>(found, 18)?), column(found, 19)?, column(found, 23)?];
+    Ok(forms.into_iter().flatten().any(form::is_newer))
 }
 
 fn job(found: &SqliteRow, facts: Facts) -> Result<Job, BookError> {

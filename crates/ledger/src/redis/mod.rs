@@ -41,7 +41,10 @@ use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 
 use crate::clock::{NodeClock, Reading};
 use crate::lead::{Lead, Wish};
-use crate::{Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Recoverable, Suppression, Swap, Swapped, TimerEntry};
+use crate::{
+    Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Recoverable, Suppression, Swap, Swapped, TimerEntry, Walk,
+    Walked,
+};
 use address::Address;
 use clock::Clocks;
 use connect::Patience;
@@ -142,7 +145,14 @@ impl RedisLedger {
         }
         let patience = Patience { connect: options.connect_timeout, response: options.response_timeout };
         let nodes = Arc::new(Nodes::new(Address::parse(url)?, patience));
-        Ok(Self { nodes, keys: Arc::new(Keys::new(&options.prefix)), options: Arc::new(options), clocks: Arc::default(), newer: Arc::default(), hands: Hands::Roles })
+        Ok(Self {
+            nodes,
+            keys: Arc::new(Keys::new(&options.prefix)),
+            options: Arc::new(options),
+            clocks: Arc::default(),
+            newer: Arc::default(),
+            hands: Hands::Roles,
+        })
     }
 
     fn shard(&self, key: &Key) -> Shard {
@@ -252,8 +262,12 @@ impl Ledger for RedisLedger {
         self.count_deadlines(shard, before).await
     }
 
-    async fn walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Record, Option<TimerEntry>, Option<Moment>)>, LedgerError> {
+    async fn walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Walked>, LedgerError> {
         self.read_walk(shard, after, limit).await
+    }
+
+    async fn walk_past(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Walk, LedgerError> {
+        self.read_walk_past(shard, after, limit).await
     }
 
     async fn recount(&self, shard: Shard) -> Result<u64, LedgerError> {

@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use curfew_domain::form::FormError;
 use curfew_domain::transition::{Index, timer};
-use curfew_domain::{Key, Moment, Record, Shard, State, form};
+use curfew_domain::{Key, Moment, Record, Shard, State};
 use redis::Value;
 
 use super::RedisLedger;
@@ -12,29 +13,51 @@ use super::call::{Call, bytes, number, read, unknown_answer};
 use super::scripts::Script;
 use super::stored::{FRONT_BYTES_MAX, fence};
 use super::write::text;
-use crate::{LedgerError, TimerEntry};
+use crate::{LedgerError, TimerEntry, Walk, Walked};
 
 /// Records met by one script.
 const WALK_MAX: usize = 1_000;
 /// A recovery walks every half second; a person doesn't.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-type Walked = (Record, Option<TimerEntry>, Option<Moment>);
-/// A record, its timer with its postponements, its place in line.
-type Met<T> = (T, Option<(Moment, u32)>, Option<Moment>);
+/// What a walk met.
+pub(super) struct Met<T> {
+    key: Key,
+    /// Made of the record.
+    made: Result<T, FormError>,
+    /// With how often it was postponed.
+    timer: Option<(Moment, u32)>,
+    line: Option<Moment>,
+}
+
+impl Met<Record> {
+    fn walked(self) -> Result<Walked, (Key, FormError)> {
+        let record = self.made.map_err(|error| (self.key, error))?;
+        let timer = self.timer.map(|(at, postponed)| TimerEntry { record: record.clone(), at, postponed });
+        Ok((record, timer, self.line))
+    }
+}
 
 impl RedisLedger {
     pub(super) async fn read_walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Walked>, LedgerError> {
         let walked = self.walked(shard, after, limit, read).await?;
-        let timed = walked.into_iter().map(|(record, timer, line)| {
-            let timer = timer.map(|(at, postponed)| TimerEntry { record: record.clone(), at, postponed });
-            (record, timer, line)
-        });
-        Ok(timed.collect())
+        walked.into_iter().map(|met| met.walked().map_err(|(_, error)| LedgerError::Unreadable(error))).collect()
     }
 
-    /// What `made` makes of each record, with its timer and how often that was postponed, and its place in line.
-    pub(super) async fn walked<T>(
+    pub(super) async fn read_walk_past(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Walk, LedgerError> {
+        let met = self.walked(shard, after, limit, read).await?;
+        let mut walk = Walk { next: met.last().map(|met| met.key.clone()), ..Walk::default() };
+        for met in met {
+            match met.walked() {
+                Ok(walked) => walk.records.push(walked),
+                Err(unreadable) => walk.unreadable.push(unreadable),
+            }
+        }
+        Ok(walk)
+    }
+
+    /// What `made` makes of each record, with what stands beside it.
+    async fn walked<T>(
         &self,
         shard: Shard,
         after: Option<&Key>,
@@ -51,14 +74,21 @@ impl RedisLedger {
         let reply = self.call(Call { script: Script::Walk, shard, incarnation: None, keys, args }).await?;
         let incarnation = reply.incarnation;
         let walked = reply.lists()?.into_iter().map(|list| {
-            let [record, timer, postponed, line] = <[Value; 4]>::try_from(list).map_err(|_misfit| unknown_answer(Script::Walk))?;
+            let [key, record, timer, postponed, line] = <[Value; 5]>::try_from(list).map_err(|_misfit| unknown_answer(Script::Walk))?;
+            let key = bytes(key).and_then(|key| String::from_utf8(key).ok()).and_then(|key| Key::parse(&key).ok());
+            let made = match made(&bytes(record).unwrap_or_default(), incarnation) {
+                Err(LedgerError::Unreadable(error)) => Err(error),
+                other => Ok(other?),
+            };
             let postponed = number(postponed, Script::Walk)?;
-            Ok((made(&bytes(record).unwrap_or_default(), incarnation)?, moment(timer)?.map(|at| (at, postponed)), moment(line)?))
+            let timer = moment(timer)?.map(|at| (at, postponed));
+            Ok(Met { key: key.ok_or_else(|| unknown_answer(Script::Walk))?, made, timer, line: moment(line)? })
         });
         walked.collect()
     }
 
-    /// The same of those that can be read alone, and without their timers. The others are left as they stand and told.
+    /// The same of those that can be read, and without what stands beside them. The others are left as they stand and told: a page in which none can
+    /// be read is passed by, so that an empty answer is the end.
     pub(super) async fn walk_readable<T>(
         &self,
         shard: Shard,
@@ -66,34 +96,22 @@ impl RedisLedger {
         limit: usize,
         made: impl Fn(&[u8], u32) -> Result<T, LedgerError>,
     ) -> Result<Vec<T>, LedgerError> {
-        let mut asked = limit;
+        let mut after = after.cloned();
         loop {
-            let made = |stored: &[u8], incarnation| match made(stored, incarnation) {
-                Err(LedgerError::Unreadable(error)) => Ok(Err(error)),
-                other => other.map(Ok),
-            };
-            let walked = self.walked(shard, after, asked, made).await?;
-            let met = walked.len();
-            let (mut readable, mut left) = (Vec::with_capacity(met), Vec::new());
-            for (one, ..) in walked {
-                match one {
+            let walked = self.walked(shard, after.as_ref(), limit, &made).await?;
+            let Some(last) = walked.last() else { return Ok(Vec::new()) };
+            after = Some(last.key.clone());
+            let (mut readable, mut left) = (Vec::with_capacity(walked.len()), Vec::new());
+            for met in walked {
+                match met.made {
                     Ok(one) => readable.push(one),
                     Err(error) => left.push(error),
                 }
             }
-            // Read past: a page is short at the end alone. More in a row than one walk meets are a store that is broken.
-            let enough = limit + left.len();
             tell_unreadable(shard, &left);
-            if asked >= enough || met < asked.min(WALK_MAX) {
+            if !readable.is_empty() {
                 return Ok(readable);
             }
-            if asked >= WALK_MAX {
-                return match (readable.is_empty(), left.into_iter().next()) {
-                    (true, Some(error)) => Err(LedgerError::Unreadable(error)),
-                    (_, _) => Ok(readable),
-                };
-            }
-            asked = enough;
         }
     }
 
@@ -148,7 +166,7 @@ fn moment(value: Value) -> Result<Option<Moment>, LedgerError> {
 }
 
 /// How many, and what is wrong with the first, once a minute.
-fn tell_unreadable(shard: Shard, left: &[form::FormError]) {
+fn tell_unreadable(shard: Shard, left: &[FormError]) {
     static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
     let Some(error) = left.first() else { return };
     let mut told = TOLD.lock().expect("nobody panics while holding it");

@@ -31,7 +31,9 @@ use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId, form};
 use curfew_store::{Atomicity, Durability, Merger, Migration, Queue, Sqlite, StoreError};
 
 use crate::lead::{Lead, Wish};
-use crate::{Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry};
+use crate::{
+    Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry, Walk, Walked,
+};
 use counters::Counters;
 use hold::Buckets;
 use leads::Leads;
@@ -261,8 +263,12 @@ impl Ledger for SqlLedger {
         read::deadlines(&self.store, shard, before).await
     }
 
-    async fn walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<(Record, Option<TimerEntry>, Option<Moment>)>, LedgerError> {
+    async fn walk(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Walked>, LedgerError> {
         read::walk(&self.store, shard, after, limit).await
+    }
+
+    async fn walk_past(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Walk, LedgerError> {
+        read::walk_past(&self.store, shard, after, limit).await
     }
 
     async fn recount(&self, shard: Shard) -> Result<u64, LedgerError> {

@@ -10,7 +10,7 @@ use curfew_store::{Sqlite, StoreError};
 
 use super::failed;
 use super::flush::json;
-use crate::{Agenda, Entry, LedgerError, LineEntry, TimerEntry};
+use crate::{Agenda, Entry, LedgerError, LineEntry, TimerEntry, Walk, Walked};
 
 const GET: &str = include_str!("queries/get.sql");
 const RECORDS: &str = include_str!("queries/records.sql");
@@ -126,19 +126,35 @@ pub(super) async fn deadlines(store: &Sqlite, shard: Shard, before: &[Moment]) -
 }
 
 /// Record, timer, how often it was postponed, place in line.
-type Standing = (Vec<u8>, Option<i64>, i64, Option<i64>);
-type Walked = (Record, Option<TimerEntry>, Option<Moment>);
+type Standing = (String, Vec<u8>, Option<i64>, i64, Option<i64>);
 
 pub(super) async fn walk(store: &Sqlite, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Walked>, LedgerError> {
+    standing(store, shard, after, limit).await?.into_iter().map(|row| walked(row).map_err(|(_, error)| error.into())).collect()
+}
+
+pub(super) async fn walk_past(store: &Sqlite, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Walk, LedgerError> {
+    let mut walk = Walk::default();
+    for row in standing(store, shard, after, limit).await? {
+        let key = Key::parse(&row.0).map_err(|_misfit| LedgerError::Store("a record's key can't be read".to_owned()))?;
+        match walked(row) {
+            Ok(walked) => walk.records.push(walked),
+            Err((_, error)) => walk.unreadable.push((key.clone(), error)),
+        }
+        walk.next = Some(key);
+    }
+    Ok(walk)
+}
+
+async fn standing(store: &Sqlite, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Vec<Standing>, LedgerError> {
     let query = sqlx::query_as(WALK).bind(i64::from(shard.0)).bind(after.map_or("", Key::as_str)).bind(bound(limit));
-    let found: Vec<Standing> = query.fetch_all(store.read()).await.map_err(during("walk"))?;
-    let walked = found.into_iter().map(|(record, timer_at, postponed, line_at)| {
-        let record: Record = form::decode(&record)?;
-        let postponed = u32::try_from(postponed).unwrap_or(u32::MAX);
-        let timer = timer_at.map(|at| TimerEntry { record: record.clone(), at: Moment::from_millis(at), postponed });
-        Ok((record, timer, line_at.map(Moment::from_millis)))
-    });
-    walked.collect()
+    query.fetch_all(store.read()).await.map_err(during("walk"))
+}
+
+fn walked((key, record, timer_at, postponed, line_at): Standing) -> Result<Walked, (String, FormError)> {
+    let record: Record = form::decode(&record).map_err(|error| (key, error))?;
+    let postponed = u32::try_from(postponed).unwrap_or(u32::MAX);
+    let timer = timer_at.map(|at| TimerEntry { record: record.clone(), at: Moment::from_millis(at), postponed });
+    Ok((record, timer, line_at.map(Moment::from_millis)))
 }
 
 fn bound(limit: usize) -> i64 {

@@ -150,6 +150,9 @@ catalogue! {
     /// What the auditor repaired.
     AUDIT_REPAIRS = counter("curfew_audit_repairs_total", &[closed("kind", AuditKind::WORDS)],
         "What the auditor repaired. Healthy: zero.");
+    /// What can't be read.
+    UNREADABLE = gauge("curfew_unreadable", &[closed("store", Store::WORDS)],
+        "Rows of the book and records of the ledger that can't be read, as the auditor last found. Healthy: 0; curfew check --audit names them.");
     /// The ledger's clock against ours.
     LEDGER_CLOCK_OFFSET = gauge("curfew_ledger_clock_offset_seconds", &[],
         "The ledger's clock less ours, smoothed. Healthy: within 0.1 s.");
