@@ -288,6 +288,35 @@ mod fleet {
         assert_eq!(ledger.swap(release).await.expect("it answers"), Swapped::Swapped, "the same as once");
     }
 
+    /// Calls that get lost, answers that do, restarts: all by chance, and by nothing else.
+    #[tokio::test(start_paused = true)]
+    async fn one_seed_is_one_run() {
+        let run = |seed| async move {
+            let world = World::new(seed, false);
+            let server = SimLedgerServer::start(&world, SimLedgerOptions::default());
+            let ledger = opened(&server);
+            ledger.initialise().await.expect("it answers");
+            for node in 0..server.nodes_len() {
+                let latency = (Duration::from_millis(1), Duration::from_millis(20));
+                *server.service(node).weather() = Weather { latency, lost_calls: 5.0, lost_answers: 5.0, ..Weather::default() };
+            }
+            for n in 0..200 {
+                let now = ledger.now().await.unwrap_or(world.now());
+                let creates = ["acme", "big", "corp"].map(|tenant| create_of(record(&ledger, &format!("{tenant}/{n}"), now), now));
+                let told = ledger.create(creates.to_vec()).await;
+                world.note(&format!("{told:?} {:?}", ledger.agenda(&[Shard(0), Shard(1)], now).await));
+                if world.happens(2.0) {
+                    server.restart(world.below(2) as usize, Duration::from_millis(world.below(500)));
+                    server.take_ids();
+                }
+            }
+            world.trace()
+        };
+        let (first, other) = (run(3).await, run(4).await);
+        assert_eq!(first, run(3).await);
+        assert_ne!(first, other);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn planted_bugs_do_what_they_say() {
         let (server, ledger) = started().await;

@@ -132,8 +132,8 @@ impl SimLedger {
         let asked = shards.iter().map(|shard| {
             self.script(*shard, "agenda", None, move |run| {
                 let data = run.working()?;
-                let due = |index| !data.overdue(index, now).is_empty();
-                let lines = !data.tenants_due(now).is_empty();
+                let due = |index| data.is_overdue(index, now);
+                let lines = data.is_line_due(now);
                 Ok(Agenda { shard: *shard, lines, watch: due(Index::Watch), settle: due(Index::Settle), review: due(Index::Review) })
             })
         });
@@ -149,8 +149,8 @@ impl SimLedger {
 
     pub(super) async fn read_counts(&self, shard: Shard, counters: &[Counter]) -> Result<Vec<u64>, LedgerError> {
         let found = self.script(shard, "counts", None, |run| {
-            let data = run.seen()?;
-            Ok(counters.iter().map(|counter| data.count(counter)).collect())
+            let tally = run.seen()?.tally();
+            Ok(counters.iter().map(|counter| tally.get(counter).copied().unwrap_or(0)).collect())
         });
         Ok(found.await?.0)
     }
@@ -163,8 +163,8 @@ impl SimLedger {
     pub(super) async fn count_live(&self) -> Result<BTreeMap<State, u64>, LedgerError> {
         let asked = self.client.server.shards().map(|shard| {
             self.script(shard, "counts", None, |run| {
-                let data = run.seen()?;
-                Ok(State::ALL.iter().map(|state| data.count(&Counter::State(*state))).collect::<Vec<_>>())
+                let tally = run.seen()?.tally();
+                Ok(State::ALL.iter().map(|state| tally.get(&Counter::State(*state)).copied().unwrap_or(0)).collect::<Vec<_>>())
             })
         });
         let mut all: BTreeMap<State, u64> = BTreeMap::new();

@@ -112,6 +112,25 @@ impl ShardData {
         self.jobs.values().filter(|job| counters(&job.record).contains(counter)).count() as u64
     }
 
+    /// Every counter that isn't 0.
+    pub fn tally(&self) -> BTreeMap<Counter, u64> {
+        let mut all = BTreeMap::new();
+        for counter in self.jobs.values().flat_map(|job| counters(&job.record)) {
+            *all.entry(counter).or_default() += 1;
+        }
+        all
+    }
+
+    /// Whether a timer of one index is over.
+    pub fn is_overdue(&self, index: Index, now: Moment) -> bool {
+        self.jobs.values().any(|job| job.timer.is_some_and(|(of, at)| of == index && at <= now))
+    }
+
+    /// Whether a line's head has come.
+    pub fn is_line_due(&self, now: Moment) -> bool {
+        self.jobs.values().any(|job| job.line.is_some_and(|at| at <= now))
+    }
+
     /// The next times of what waits to be claimed.
     pub fn waiting(&self) -> impl Iterator<Item = Moment> {
         let waits = |record: &&Record| record.is_live() && matches!(record.state, State::Scheduled | State::Queued);
