@@ -6,13 +6,10 @@ use curfew_domain::record::WaitingFor;
 use curfew_domain::transition::{Counter, Guard, Index};
 use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 use curfew_ledger::lead::Wish;
-use curfew_ledger::{Agenda, Create, Created, Entry, Hold, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry};
+use curfew_ledger::{Agenda, Create, Created, Entry, Hold, Ledger, LedgerError, LineEntry, Suppression, Swap, Swapped, TimerEntry, Walked};
 
 /// So long that no clock ends it, for soft leases go by clocks that a story doesn't move.
 const LONG: Duration = Duration::from_secs(100_000 * 3_600);
-
-/// A record, its timer, its place in line.
-type Walked = (Record, Option<TimerEntry>, Option<Moment>);
 
 /// One call, or what happens between calls.
 #[derive(Clone, Debug)]
@@ -46,6 +43,7 @@ pub enum Call {
     OldestDue(Shard, Moment),
     Deadlines(Shard, Vec<Moment>),
     Walk(Shard, Option<Key>, usize),
+    WalkPast(Shard, Option<Key>, usize),
     Recount(Shard),
     RestoreTimer(Key),
     Expire(Moment),
@@ -95,6 +93,7 @@ impl Call {
             Call::OldestDue(..) => "oldest_due",
             Call::Deadlines(..) => "deadlines",
             Call::Walk(..) => "walk",
+            Call::WalkPast(..) => "walk_past",
             Call::Recount(_) => "recount",
             Call::RestoreTimer(_) => "restore_timer",
             Call::Expire(..) => "expire",
@@ -138,7 +137,13 @@ impl Call {
             Call::Postpone(moves) | Call::MoveInLine(moves) => moves.iter().map(|(key, ..)| key.clone()).collect(),
             Call::RestoreTimer(key) | Call::LoseTimer { key, .. } => vec![key.clone()],
             Call::Pass(_) | Call::Get(_) | Call::Records(_) | Call::Histories(_) | Call::Overdue(..) | Call::Agenda(..) => Vec::new(),
-            Call::Lines { .. } | Call::Counts(..) | Call::OldestDue(..) | Call::Deadlines(..) | Call::Walk(..) | Call::Recount(_) => Vec::new(),
+            Call::Lines { .. }
+            | Call::Counts(..)
+            | Call::OldestDue(..)
+            | Call::Deadlines(..)
+            | Call::Walk(..)
+            | Call::WalkPast(..)
+            | Call::Recount(_) => Vec::new(),
             Call::Expire(..) | Call::SetSuppressions(_) | Call::SetHold(..) | Call::Holds | Call::Permits(..) | Call::Beat(_) => Vec::new(),
             Call::LastBeat | Call::Lead(..) | Call::Unled(_) | Call::LiveByState | Call::Now | Call::Incarnation(_) => Vec::new(),
         }
@@ -211,6 +216,7 @@ impl Call {
             Call::Counts(shard, counters) => told(ledger.counts(shard, &counters).await),
             Call::OldestDue(shard, now) => told(ledger.oldest_due(shard, now).await),
             Call::Deadlines(shard, before) => told(ledger.deadlines(shard, &before).await.map(|counts| since_first(&counts))),
+            Call::WalkPast(shard, after, limit) => told(ledger.walk_past(shard, after.as_ref(), limit).await),
             Call::Recount(shard) => told(ledger.recount(shard).await),
             Call::SetSuppressions(all) => told(ledger.set_suppressions(all).await),
             Call::SetHold(hold, by) => told(ledger.set_hold(hold, by).await),
@@ -268,6 +274,7 @@ pub const NAMES: &[&str] = &[
     "oldest_due",
     "deadlines",
     "walk",
+    "walk_past",
     "recount",
     "restore_timer",
     "expire",

@@ -157,7 +157,7 @@ impl Story {
         let world = &self.world;
         let around = |seconds: u64| now.plus(Duration::from_millis(world.below(seconds * 2_000))).minus(Duration::from_secs(seconds));
         let limit = |most: u64| if world.happens(50.0) { 1_000 } else { world.below(most) as usize };
-        match world.below(17) {
+        match world.below(18) {
             0 => Call::Get(self.key()),
             1 => Call::Records(vec![self.key(), self.key(), self.key()]),
             2 => Call::Histories(vec![self.key(), self.key()]),
@@ -176,6 +176,7 @@ impl Story {
             13 => Call::LastBeat,
             14 => Call::Unled((0..SHARDS).map(Shard).collect()),
             15 => Call::LiveByState,
+            16 => Call::WalkPast(self.shard(), world.happens(50.0).then(|| self.key()), limit(4)),
             _rest => Call::Incarnation(self.shard()),
         }
     }

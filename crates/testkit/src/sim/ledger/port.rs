@@ -11,13 +11,12 @@ use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 use curfew_ledger::clock::{NodeClock, Reading};
 use curfew_ledger::lead::{Lead, Wish};
 use curfew_ledger::{
-    Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Recoverable, Suppression, Swap, Swapped, TimerEntry,
+    Agenda, Beat, Create, Created, Entry, Hold, Holds, Ledger, LedgerError, LineEntry, Recoverable, Suppression, Swap, Swapped, TimerEntry, Walked,
 };
 use futures::future::join_all;
 
 use super::SimLedger;
 use super::client::Run;
-use super::read::Walked;
 use super::shard::Barred;
 
 /// What one shard is asked: the places of its answers, and each thing with the incarnation in which its errand began.

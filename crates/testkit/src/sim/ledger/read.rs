@@ -6,7 +6,7 @@ use std::time::Duration;
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::transition::{Counter, Index};
 use curfew_domain::{Key, Moment, Record, Shard, State};
-use curfew_ledger::{Agenda, Entry, LedgerError, LineEntry, TimerEntry};
+use curfew_ledger::{Agenda, Entry, LedgerError, LineEntry, TimerEntry, Walked};
 use futures::future::join_all;
 
 use super::SimLedger;
@@ -21,9 +21,6 @@ const NAMES_MAX: usize = 1_000;
 const LONG_AGO: Duration = Duration::from_secs(660);
 /// To how much moments are counted at which records stop.
 const COUNTED_MS: i64 = 5_000;
-
-/// A record, its timer, its place in line.
-pub(super) type Walked = (Record, Option<TimerEntry>, Option<Moment>);
 
 impl Run<'_> {
     /// The shard as it stands, past the barrier.
