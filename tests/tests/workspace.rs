@@ -48,7 +48,11 @@ const CLIENTS: &[(&str, &[&str])] = &[
 struct Member {
     folder: PathBuf,
     uses: BTreeSet<String>,
+    /// Of them those that only a feature brings in.
+    optional: BTreeSet<String>,
     uses_in_tests: BTreeSet<String>,
+    /// Features that it asks of what its programs use.
+    asks_for: BTreeSet<String>,
 }
 
 fn root() -> PathBuf {
@@ -72,7 +76,12 @@ fn members() -> BTreeMap<String, Member> {
             let manifest = Path::new(package["manifest_path"].as_str().expect("a package has a manifest"));
             let folder = manifest.parent().expect("a manifest lies in a folder").to_owned();
             let (uses, uses_in_tests) = (named(package, &[None, Some("build")]), named(package, &[Some("dev")]));
-            (name, Member { folder, uses, uses_in_tests })
+            let dependencies = package["dependencies"].as_array().expect("dependencies are a list");
+            let optional = dependencies.iter().filter(|d| d["optional"] == true).filter_map(|d| d["name"].as_str().map(str::to_owned)).collect();
+            let of_programs = dependencies.iter().filter(|d| d["kind"].is_null());
+            let features = of_programs.filter_map(|d| d["features"].as_array()).flatten();
+            let asks_for = features.filter_map(|feature| feature.as_str().map(str::to_owned)).collect();
+            (name, Member { folder, uses, optional, uses_in_tests, asks_for })
         })
         .collect()
 }
@@ -123,13 +132,26 @@ fn an_exception_that_nobody_needs_is_gone() {
 #[test]
 fn the_tools_use_what_they_test_and_nobody_uses_them_but_tests() {
     let members = members();
-    assert_eq!(members["curfew-testkit"].uses.iter().filter(|used| members.contains_key(*used)).collect::<Vec<_>>(), ["curfew-domain"]);
+    // The ports come with the simulation, which is a feature that tests ask for.
+    let testkit = &members["curfew-testkit"];
+    let always = testkit.uses.difference(&testkit.optional);
+    assert_eq!(always.filter(|used| members.contains_key(*used)).collect::<Vec<_>>(), ["curfew-domain"]);
     for (name, member) in &members {
         // `curfew-tests` replays what was fuzzed through the binary's own readers.
         let may_use_curfew = matches!(name.as_str(), "curfew-loadtest" | "curfew-tests");
         let upward = |used: &String| matches!(used.as_str(), "curfew-tests" | "curfew-loadtest") || (used == "curfew" && !may_use_curfew);
         assert!(!member.uses.iter().chain(&member.uses_in_tests).any(upward), "{name} uses a program");
     }
+}
+
+/// A planted bug, a count of what occurred, a simulated store: nothing of it is in a program.
+#[test]
+fn what_only_tests_ask_for_is_in_no_program() {
+    const TESTS_ALONE: [&str; 5] = ["sim", "simulation", "planted-bugs", "test-util", "next-format"];
+    let asking = |member: &Member| member.asks_for.iter().filter(|feature| TESTS_ALONE.contains(&feature.as_str())).cloned().collect::<Vec<_>>();
+    let members = members();
+    let wrong: Vec<_> = members.iter().map(|(name, member)| (name, asking(member))).filter(|(_, asked)| !asked.is_empty()).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -188,6 +188,11 @@ impl SimBrokerServer {
         self.core.lock().held()
     }
 
+    /// Wake-ups that were published into a ready queue where one of the same job and generation waited already: a backlog that multiplies.
+    pub fn multiplied(&self) -> u64 {
+        self.core.lock().multiplied()
+    }
+
     /// Messages that the dead-letter consumer rejected, oldest first.
     pub fn parked(&self) -> Vec<Vec<u8>> {
         self.core.lock().parked().to_vec()

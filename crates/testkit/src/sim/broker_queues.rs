@@ -9,6 +9,7 @@ use curfew_broker::{BrokerError, Delivery, DeliveryId, Published, QueueState, Ru
 use curfew_domain::Shard;
 use curfew_domain::limits::WAKE_UP_BYTES_MAX;
 use curfew_domain::rung::RUNG_MAX;
+use curfew_domain::wake_up::WakeUp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -95,6 +96,8 @@ pub(super) struct Queues {
     consumers: BTreeMap<u64, Registered>,
     /// Ids of consumers and deliveries.
     next_id: u64,
+    /// Wake-ups that were published where one of the same job and generation waited already.
+    multiplied: u64,
 }
 
 impl Queues {
@@ -107,7 +110,20 @@ impl Queues {
             unrouted: 0,
             consumers: BTreeMap::new(),
             next_id: 0,
+            multiplied: 0,
         }
+    }
+
+    /// Wake-ups that were published into a ready queue where one of the same job and generation waited already.
+    pub(super) fn multiplied(&self) -> u64 {
+        self.multiplied
+    }
+
+    fn waits_already(&self, shard: Shard, body: &[u8]) -> bool {
+        let of = |body: &[u8]| WakeUp::decode(body).ok().map(|wake| (wake.key, wake.generation));
+        let wanted = of(body);
+        let queue = self.ready.get(usize::from(shard.0));
+        wanted.is_some() && queue.is_some_and(|queue| queue.ready.iter().any(|message| of(&message.body) == wanted))
     }
 
     pub(super) fn check(&self, shard: Shard) -> Result<(), BrokerError> {
@@ -144,6 +160,7 @@ impl Queues {
             world.count("publish lost");
             return Published::Unanswered;
         }
+        self.multiplied += u64::from(rung == Rung::Now && self.waits_already(shard, body));
         let copies = if world.happens(faults.duplicated) { 2 } else { 1 };
         if copies == 2 {
             world.count("message duplicated");

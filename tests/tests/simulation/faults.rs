@@ -1,0 +1,287 @@
+//! The faults of a run: which, when, for how long. Drawn from the seed, carried out at their moments, mended at the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use curfew_testkit::sim::{BrokerFaults, QueueKind, Service, Standing, Survives, Weather, World};
+use tokio::time::sleep;
+
+use crate::fleet::{Fleet, Place, places};
+
+/// What goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    Kill,
+    KillAll,
+    Freeze,
+    Drain,
+    CutOff,
+    CallsLost,
+    AnswersLost,
+    Slow,
+    NodeDown,
+    LedgerRestarts,
+    LedgerLosesItsTail,
+    LedgerWiped,
+    StoreDown,
+    BrokerDown,
+    BrokerRestarts,
+    QueuesPurged,
+    QueuesDeleted,
+    BrokerBlocked,
+    ConfirmsLost,
+    PublishesLost,
+    WakeUpsRepeated,
+    WakeUpsReordered,
+    RungsLate,
+    RungsEarly,
+    ClockOff,
+    ClockJumps,
+    BookClockOff,
+    MailDown,
+    ConnectionsReset,
+}
+
+impl Fault {
+    pub const ALL: [Fault; 29] = [
+        Fault::Kill,
+        Fault::KillAll,
+        Fault::Freeze,
+        Fault::Drain,
+        Fault::CutOff,
+        Fault::CallsLost,
+        Fault::AnswersLost,
+        Fault::Slow,
+        Fault::NodeDown,
+        Fault::LedgerRestarts,
+        Fault::LedgerLosesItsTail,
+        Fault::LedgerWiped,
+        Fault::StoreDown,
+        Fault::BrokerDown,
+        Fault::BrokerRestarts,
+        Fault::QueuesPurged,
+        Fault::QueuesDeleted,
+        Fault::BrokerBlocked,
+        Fault::ConfirmsLost,
+        Fault::PublishesLost,
+        Fault::WakeUpsRepeated,
+        Fault::WakeUpsReordered,
+        Fault::RungsLate,
+        Fault::RungsEarly,
+        Fault::ClockOff,
+        Fault::ClockJumps,
+        Fault::BookClockOff,
+        Fault::MailDown,
+        Fault::ConnectionsReset,
+    ];
+
+    /// How heavy it is in the draw: what concerns one process comes most often.
+    const fn weight(self) -> u64 {
+        match self {
+            Fault::Kill => 8,
+            Fault::Freeze => 6,
+            Fault::AnswersLost => 4,
+            Fault::Drain | Fault::CutOff | Fault::CallsLost | Fault::ConnectionsReset => 3,
+            Fault::KillAll
+            | Fault::Slow
+            | Fault::NodeDown
+            | Fault::LedgerRestarts
+            | Fault::LedgerLosesItsTail
+            | Fault::StoreDown
+            | Fault::BrokerDown
+            | Fault::BrokerRestarts
+            | Fault::QueuesPurged
+            | Fault::ConfirmsLost
+            | Fault::PublishesLost
+            | Fault::WakeUpsRepeated
+            | Fault::WakeUpsReordered
+            | Fault::RungsLate
+            | Fault::RungsEarly
+            | Fault::MailDown => 2,
+            Fault::LedgerWiped | Fault::QueuesDeleted | Fault::BrokerBlocked | Fault::ClockOff | Fault::ClockJumps | Fault::BookClockOff => 1,
+        }
+    }
+
+    fn draw(world: &World) -> Self {
+        let mut at = world.below(Fault::ALL.iter().map(|fault| fault.weight()).sum());
+        for fault in Fault::ALL {
+            match at.checked_sub(fault.weight()) {
+                Some(rest) => at = rest,
+                None => return fault,
+            }
+        }
+        Fault::Kill
+    }
+}
+
+/// Lets so many faults happen between two moments; returns when the last one is over.
+pub async fn happen(fleet: &Arc<Fleet>, count: u64, from: Duration, until: Duration) {
+    let world = &fleet.world;
+    let mut moments: Vec<Duration> = (0..count).map(|_| world.between(from, until)).collect();
+    moments.sort_unstable();
+    let mut under_way = Vec::new();
+    for moment in moments {
+        sleep(moment.saturating_sub(world.elapsed())).await;
+        let fault = Fault::draw(world);
+        let lasts = world.between(Duration::from_millis(200), Duration::from_secs(if world.happens(25.0) { 40 } else { 8 }));
+        world.count(&format!("fault: {fault:?}"));
+        world.note(&format!("{fault:?} for {lasts:?}"));
+        under_way.push(tokio::spawn(happens(Arc::clone(fleet), fault, lasts)));
+    }
+    for one in under_way {
+        one.await.expect("a fault goes as planned");
+    }
+}
+
+async fn happens(fleet: Arc<Fleet>, fault: Fault, lasts: Duration) {
+    let world = fleet.world.clone();
+    let place = *world.one_of(&places()).expect("some");
+    let node = world.below(2) as usize;
+    match fault {
+        Fault::Kill => killed(&fleet, place, lasts / 4).await,
+        Fault::KillAll => {
+            places().into_iter().for_each(|place| fleet.kill(place));
+            sleep(lasts / 4).await;
+            places().into_iter().for_each(|place| revive(&fleet, place));
+        }
+        Fault::Freeze => frozen(&fleet, place, lasts).await,
+        Fault::Drain => {
+            fleet.drain(place).await;
+            sleep(lasts / 8).await;
+            revive(&fleet, place);
+        }
+        Fault::CutOff => cut_off(&fleet, place, lasts).await,
+        Fault::CallsLost => weather(&fleet, lasts, |weather, world| weather.lost_calls = world.fraction() * 40.0).await,
+        Fault::AnswersLost => weather(&fleet, lasts, |weather, world| weather.lost_answers = world.fraction() * 40.0).await,
+        Fault::Slow => {
+            weather(&fleet, lasts, |weather, world| weather.latency.1 = world.between(Duration::from_millis(20), Duration::from_secs(2))).await
+        }
+        Fault::NodeDown => down(fleet.ledger.service(node), lasts).await,
+        Fault::LedgerRestarts => restart(&fleet, node, Duration::ZERO, lasts).await,
+        Fault::LedgerLosesItsTail => {
+            let tail = world.between(Duration::from_millis(50), Duration::from_secs(4));
+            restart(&fleet, node, tail, lasts).await;
+        }
+        Fault::LedgerWiped => fleet.ledger.wipe(node),
+        Fault::StoreDown => down(fleet.store.service(), lasts).await,
+        Fault::BrokerDown => down(fleet.broker.service(), lasts).await,
+        Fault::BrokerRestarts => fleet.broker.restart(if world.happens(50.0) { Survives::All } else { Survives::Nothing }),
+        Fault::QueuesPurged => fleet.broker.purge(),
+        Fault::QueuesDeleted => fleet.broker.delete_queues(if world.happens(50.0) { QueueKind::Ready } else { QueueKind::Delay }),
+        Fault::BrokerBlocked => {
+            fleet.broker.block();
+            sleep(lasts).await;
+            fleet.broker.unblock();
+        }
+        Fault::ConfirmsLost => messages(&fleet, lasts, |faults| faults.confirms_lost = 30.0).await,
+        Fault::PublishesLost => messages(&fleet, lasts, |faults| faults.publishes_lost = 30.0).await,
+        Fault::WakeUpsRepeated => messages(&fleet, lasts, |faults| faults.duplicated = 40.0).await,
+        Fault::WakeUpsReordered => messages(&fleet, lasts, |faults| faults.reordered = 50.0).await,
+        Fault::RungsLate => messages(&fleet, lasts, |faults| (faults.late, faults.late_max) = (50.0, Duration::from_secs(5))).await,
+        Fault::RungsEarly => messages(&fleet, lasts, |faults| (faults.early, faults.early_max) = (50.0, Duration::from_secs(20))).await,
+        Fault::ClockOff => clock(&fleet, node, if world.happens(50.0) { 1_500 } else { -1_500 }, lasts).await,
+        Fault::ClockJumps => clock(&fleet, node, if world.happens(50.0) { 40_000 } else { -40_000 }, lasts).await,
+        Fault::BookClockOff => {
+            fleet.store.set_clock_offset(20_000);
+            sleep(lasts).await;
+            fleet.store.set_clock_offset(0);
+        }
+        Fault::MailDown => down(fleet.relay.service(), lasts).await,
+        Fault::ConnectionsReset => fleet.relay.reset_all(),
+    }
+}
+
+/// A new process takes a dead one's place.
+fn revive(fleet: &Arc<Fleet>, place: Place) {
+    if fleet.process(place).is_none_or(|process| process.standing() == Standing::Dead) {
+        fleet.start(place);
+    }
+}
+
+async fn killed(fleet: &Arc<Fleet>, place: Place, away: Duration) {
+    fleet.kill(place);
+    sleep(away).await;
+    revive(fleet, place);
+}
+
+async fn frozen(fleet: &Arc<Fleet>, place: Place, lasts: Duration) {
+    let Some(process) = fleet.process(place) else { return };
+    process.freeze();
+    fleet.world.note(&format!("{} freezes", process.name()));
+    sleep(lasts).await;
+    process.thaw();
+}
+
+/// One process can't reach one server; the others can.
+async fn cut_off(fleet: &Arc<Fleet>, place: Place, lasts: Duration) {
+    let Some(process) = fleet.process(place) else { return };
+    let services = services(fleet);
+    let service = fleet.world.one_of(&services).expect("some");
+    service.weather().cut_off.insert(process.name().to_owned());
+    sleep(lasts).await;
+    service.weather().cut_off.remove(process.name());
+}
+
+async fn weather(fleet: &Arc<Fleet>, lasts: Duration, change: impl FnOnce(&mut Weather, &World)) {
+    let services = services(fleet);
+    let service = fleet.world.one_of(&services).expect("some");
+    change(&mut service.weather(), &fleet.world);
+    sleep(lasts).await;
+    let (down, cut_off) = {
+        let weather = service.weather();
+        (weather.down, weather.cut_off.clone())
+    };
+    *service.weather() = Weather { down, cut_off, ..Weather::default() };
+}
+
+async fn down(service: &Arc<Service>, lasts: Duration) {
+    service.weather().down = true;
+    sleep(lasts).await;
+    service.weather().down = false;
+}
+
+/// kill -9 of a node, which is away for a while; what it wrote last may be lost.
+async fn restart(fleet: &Arc<Fleet>, node: usize, lost_tail: Duration, away: Duration) {
+    fleet.ledger.restart(node, lost_tail);
+    down(fleet.ledger.service(node), away / 4).await;
+}
+
+async fn messages(fleet: &Arc<Fleet>, lasts: Duration, change: impl FnOnce(&mut BrokerFaults)) {
+    change(&mut fleet.broker.faults());
+    sleep(lasts).await;
+    *fleet.broker.faults() = BrokerFaults::default();
+}
+
+async fn clock(fleet: &Arc<Fleet>, node: usize, off_ms: i64, lasts: Duration) {
+    fleet.ledger.set_clock_offset(node, off_ms);
+    sleep(lasts).await;
+    fleet.ledger.set_clock_offset(node, 0);
+}
+
+fn services(fleet: &Arc<Fleet>) -> Vec<Arc<Service>> {
+    vec![
+        Arc::clone(fleet.ledger.service(0)),
+        Arc::clone(fleet.ledger.service(1)),
+        Arc::clone(fleet.store.service()),
+        Arc::clone(fleet.broker.service()),
+        Arc::clone(fleet.relay.service()),
+    ]
+}
+
+/// Everything answers again, and each place is filled.
+pub fn mend(fleet: &Arc<Fleet>) {
+    for service in services(fleet) {
+        *service.weather() = Weather::default();
+    }
+    *fleet.broker.faults() = BrokerFaults::default();
+    fleet.broker.unblock();
+    fleet.store.set_clock_offset(0);
+    (0..2).for_each(|node| fleet.ledger.set_clock_offset(node, 0));
+    for place in places() {
+        if let Some(process) = fleet.process(place) {
+            process.thaw();
+        }
+        revive(fleet, place);
+    }
+    fleet.world.note("all is mended");
+}
