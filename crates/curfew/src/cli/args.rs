@@ -324,6 +324,23 @@ pub enum TryVerb {
         Out: {\"action\",\"reason\",\"next_attempt_earliest\",\"next_attempt_latest\",\"latest_bound\"}."
     )]
     Decision(TryFile),
+    /// When a schedule's jobs run, and by when
+    #[command(
+        after_help = "In: \"timezone\" and \"cron\", or \"rule\", or \"business_dates\" with \"release_local\".\n\
+        Which: \"start_utc\",\"start_inclusive\",\"not_before_utc\",\"not_after_utc\",\"start_date\",\"end_date\",\n\
+        \"count\" (10).\n\
+        Window: \"deadline_local\",\"deadline_day_offset\". Business days: \"business_week\",\"holidays\",\"roll\".\n\
+        Where clocks change: \"gap_policy\" first_valid, shift or skip; \"overlap_policy\" first or last.\n\
+        Rules by \"type\": cron_dates (cron, roll, time_local) · nth_business_day (n) · business_days_before,\n\
+        business_days_after, calendar_days_before (n, of) · monthly_clamped (day) ·\n\
+        yearly_clamped (month, day) · rrule (rrule, dtstart_local, exdates) ·\n\
+        every_hours (hours, anchor_utc)\n\
+        Out: {\"occurrences\":[{\"release_at\",\"deadline_at\",\"business_date\",\"send_date\",\"verdict\"}],\"refused\"};\n\
+        verdict ok, invalid_window, no_job or no_deadline.\n\nExample:\n  \
+        echo '{\"cron\":\"30 8 * * 1-5\",\"timezone\":\"America/New_York\",\"start_utc\":\"2027-03-12T00:00:00Z\"}' |\n    \
+        curfew try schedule"
+    )]
+    Schedule(TryFile),
 }
 
 /// What `try` reads.

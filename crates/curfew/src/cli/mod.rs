@@ -32,6 +32,8 @@ mod try_address;
 mod try_decision;
 mod try_lines;
 mod try_reply;
+mod try_rule;
+mod try_schedule;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -116,6 +118,7 @@ fn verb(cli: &Cli, parts: &dyn Parts) -> Ended {
         Verb::Try(TryVerb::Reply(args)) => try_lines::run(args, try_reply::answer),
         Verb::Try(TryVerb::Address(args)) => try_lines::run(args, try_address::answer),
         Verb::Try(TryVerb::Decision(args)) => try_lines::run(args, try_decision::answer),
+        Verb::Try(TryVerb::Schedule(args)) => try_lines::run(args, try_schedule::answer),
         Verb::Submit(args) => submit::submit(&client()?, args),
         Verb::Jobs(verb) => jobs::run(&client()?, verb, out),
         Verb::Review(verb) => review::run(&client()?, verb, out),

@@ -37,6 +37,49 @@ impl Fields {
         }
     }
 
+    /// Whether the field stands there, if only empty.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// A field's list of texts; a text with commas, semicolons or blanks between them is one too, and so is a list written as JSON text.
+    ///
+    /// # Errors
+    /// Where something else stands there, or in it.
+    pub fn list(&self, name: &str) -> Result<Option<Vec<String>>, String> {
+        let wrong = || format!("{name}: expected a list of texts");
+        let texts = |items: &[Value]| items.iter().map(|i| i.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>().ok_or_else(wrong);
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Array(items)) => texts(items).map(Some),
+            Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+            Some(Value::String(text)) if text.trim_start().starts_with('[') => {
+                let items: Vec<Value> = serde_json::from_str(text).map_err(|_no_list| wrong())?;
+                texts(&items).map(Some)
+            }
+            Some(Value::String(text)) => {
+                let words = text.split([',', ';', ' ', '\t']).map(str::trim).filter(|w| !w.is_empty());
+                Ok(Some(words.map(str::to_owned).collect()))
+            }
+            Some(Value::Number(_) | Value::Bool(_) | Value::Object(_)) => Err(wrong()),
+        }
+    }
+
+    /// A field's object; one written as JSON text is one too.
+    ///
+    /// # Errors
+    /// Where something else stands there.
+    pub fn object(&self, name: &str) -> Result<Option<Self>, String> {
+        let wrong = || format!("{name}: expected an object");
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(Self(map.clone()))),
+            Some(Value::String(text)) => Ok(Some(Self(serde_json::from_str(text).map_err(|_no_object| wrong())?))),
+            Some(Value::Number(_) | Value::Bool(_) | Value::Array(_)) => Err(wrong()),
+        }
+    }
+
     /// True or false; absent is false.
     ///
     /// # Errors

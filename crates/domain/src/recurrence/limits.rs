@@ -12,13 +12,15 @@ pub const HOLIDAYS_MAX: usize = 10_000;
 /// Dates that a list of dates may hold.
 pub const LISTED_DATES_MAX: usize = 10_000;
 /// Business or calendar days between a date of a list and its send.
-pub const DAYS_BETWEEN_MAX: u32 = 3_660;
+pub const DAYS_BETWEEN_MAX: u32 = 1_000;
 /// Days between a business date and its deadline.
 pub const DEADLINE_DAYS_MAX: i32 = 366;
 /// RRULE's INTERVAL; larger ones leave nothing within `QUIET_YEARS`, whatever the frequency, but for days.
 pub const RRULE_INTERVAL_MAX: u32 = 10_000;
 /// RRULE's COUNT: everything before an occurrence has to be counted to know that it is one.
 pub const RRULE_COUNT_MAX: u32 = 100_000;
+/// Times that an RRULE gives one date: each of its minutes.
+pub const RRULE_TIMES_MAX: usize = 24 * 60;
 /// Hours between two runs of an interval.
 pub const EVERY_HOURS_MAX: u32 = 24 * 366;
 /// Spans of one offset that are looked at around one local time. Real law knows two changes in 52 hours at most.

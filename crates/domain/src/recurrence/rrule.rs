@@ -12,7 +12,7 @@ mod parse;
 pub(super) use expand::Expansion;
 
 use super::civil::{Date, Local, TimeOfDay, Weekday};
-use super::limits::LISTED_DATES_MAX;
+use super::limits::{LISTED_DATES_MAX, RRULE_TIMES_MAX};
 use super::refused::Refused;
 use crate::moment::Moment;
 
@@ -88,6 +88,9 @@ impl Rrule {
         }
         let parts = Parts::parse(text)?;
         let times = parts.times(dtstart.time());
+        if times.len() > RRULE_TIMES_MAX {
+            return Err(Refused::new("rrule", format!("BYSECOND gives a date {} times; allowed: {RRULE_TIMES_MAX}", times.len())));
+        }
         let mut excluded = excluded;
         excluded.sort_unstable();
         Ok(Self { parts, dtstart, times, excluded })
