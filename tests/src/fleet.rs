@@ -138,18 +138,18 @@ impl Fleet {
         Self::prepare_on(settings, None)
     }
 
-    /// The same with its ledger on a Redis of its own, for a test that stops or empties it.
+    /// The same with its ledger on servers of its own, for a test that stops or empties them.
     ///
     /// # Panics
     /// Where the servers don't start.
-    pub fn prepare_on(settings: Settings, ledger: Option<&Redis>) -> Self {
+    pub fn prepare_on(settings: Settings, ledger_url: Option<&str>) -> Self {
         let servers = Servers::shared();
         let number = servers.fleets.fetch_add(1, Ordering::Relaxed);
         assert!(number < DATABASES, "a Redis has {DATABASES} databases");
         let vhost = format!("fleet-{number}");
         let settings = settings
             .text("book.url", &servers.postgres.schema())
-            .text("ledger.url", &ledger.map_or_else(|| format!("redis://{}/{number}", servers.redis.addr()), Redis::url))
+            .text("ledger.url", &ledger_url.map_or_else(|| format!("redis://{}/{number}", servers.redis.addr()), str::to_owned))
             .text("broker.url", &servers.rabbit().vhost(&vhost))
             .text("http.listen", "127.0.0.1:0")
             .text("metrics.listen", "127.0.0.1:0");
@@ -356,6 +356,19 @@ impl Fleet {
         let status = until_within(Duration::from_secs(60), &format!("the end of {name}"), || child.try_wait().expect("the child can be waited for"));
         process.child = None;
         status
+    }
+
+    /// A drain of these processes: what they had in hand is finished, and each exits with 0.
+    ///
+    /// # Panics
+    /// Where one doesn't.
+    pub fn drains(&mut self, names: &[(&str, &str)]) {
+        for (name, _) in names {
+            self.terminate(name);
+        }
+        for (name, _) in names {
+            assert_eq!(self.ended(name).code(), Some(0), "{name}: {}", self.log(name));
+        }
     }
 
     /// What a process wrote since its start.

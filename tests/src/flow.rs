@@ -1,24 +1,186 @@
-//! Jobs that flow while faults happen: some fail for a while, some for good, of some the reply is lost. Judged by the mail server's own count.
+//! Jobs that flow while faults happen, and the frame of tests that do such: some jobs fail for a while, some for good, of some the reply is lost.
+//!
+//! A [`Scene`] is what each of those tests begins with; the mail server's own count judges them. Read `judge.rs` for what it holds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_testkit::mail_server::Event;
 use curfew_testkit::{Action, Config, MailServer, Stage};
 use serde_json::Value;
+use tokio::sync::{Mutex, MutexGuard};
 
-use crate::fleet::Fleet;
-use crate::jobs::{DATE, in_time, is_terminal, job, ndjson};
+use crate::fleet::{Fleet, Servers, WHOLE};
+use crate::jobs::{DATE, TENANT, in_time, job, ndjson};
+use crate::judge::{BY_A_RECOVERY, BY_ITS_ATTEMPT, judge, none_twice};
 use crate::settings::Settings;
-use crate::wait::{PATIENCE, until_showing};
+use crate::wait::{PATIENCE, until, until_showing};
 
 /// How many jobs flow in a test; 5,000 is the long form.
 pub const COUNT_VARIABLE: &str = "CURFEW_FAULT_JOBS";
 /// Enough to meet every fate some thirty times.
 const COUNT: usize = 600;
-const SHARDS: u8 = 4;
 /// Few replies are lost: five in a row would open the transport's circuit, and that takes its own time.
-const FATES: [&str; 20] =
+pub const FATES: [&str; 20] =
     ["ok", "late", "ok", "gone", "ok", "ok", "late", "ok", "lost", "ok", "ok", "late", "ok", "gone", "ok", "ok", "late", "ok", "gone", "ok"];
+/// Of these all are sent, and nothing of them is in doubt unless a fault makes it so.
+pub const SURE: [&str; 3] = ["late", "ok", "ok"];
+/// Those who publish wake-ups.
+pub const SCHEDULERS: [&str; 2] = ["scheduler-1", "scheduler-2"];
+
+/// One at a time: they share servers, which they hurt, and two cores.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// What a test of faults begins with: a mail server that counts, a fleet on real servers, and jobs to flow through it.
+pub struct Scene {
+    /// Its processes, ended first.
+    pub fleet: Fleet,
+    /// The judge.
+    pub server: MailServer,
+    /// What was handed in so far.
+    pub flow: Flow,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Scene {
+    /// The whole fleet, ready.
+    ///
+    /// # Panics
+    /// Where something doesn't start.
+    pub async fn begin() -> Self {
+        let mut scene = Self::prepare().await;
+        scene.fleet.run(&WHOLE);
+        scene
+    }
+
+    /// Without a process yet.
+    ///
+    /// # Panics
+    /// As [`Scene::begin`].
+    pub async fn prepare() -> Self {
+        Self::prepare_with(Flow::new(), None).await
+    }
+
+    /// The whole fleet, ready, with its ledger on servers of its own, and jobs of which nothing is in doubt by themselves.
+    ///
+    /// # Panics
+    /// As [`Scene::begin`].
+    pub async fn begin_on(ledger_url: &str, count: usize) -> Self {
+        let mut scene = Self::prepare_with(Flow::of(&SURE, count), Some(ledger_url)).await;
+        scene.fleet.run(&WHOLE);
+        scene
+    }
+
+    async fn prepare_with(flow: Flow, ledger_url: Option<&str>) -> Self {
+        // Before the turn: the servers live on from one test to the next.
+        let servers = Servers::shared();
+        let turn = TURN.lock().await;
+        let server = mail_server().await;
+        let fleet = Fleet::prepare_on(settings(&server), ledger_url);
+        assert!(Arc::ptr_eq(&servers, &fleet.servers), "the fleet is on them");
+        Self { fleet, server, flow, _turn: turn }
+    }
+
+    /// The servers that all fleets share.
+    pub fn servers(&self) -> &Servers {
+        &self.fleet.servers
+    }
+
+    /// See [`Flow::feed`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn feed(&mut self, parts: usize, spread: Duration) {
+        self.flow.feed(&self.fleet, parts, spread);
+    }
+
+    /// Waits until the server has accepted so many more.
+    ///
+    /// # Panics
+    /// Past the patience.
+    pub fn flows(&self, more: u64) {
+        self.flowed(self.server.accepted_count() + more);
+    }
+
+    /// Waits until the server has accepted so many in all.
+    ///
+    /// # Panics
+    /// Past the patience.
+    pub fn flowed(&self, mails: u64) {
+        until(&format!("{mails} accepted mails"), || (self.server.accepted_count() >= mails).then_some(()));
+    }
+
+    /// See [`Flow::ends`].
+    ///
+    /// # Panics
+    /// As there.
+    pub fn ends(&self) -> Value {
+        self.flow.ends(&self.fleet)
+    }
+
+    /// See [`judge`]; every lost reply is in doubt. How many are.
+    ///
+    /// # Panics
+    /// Where server and fleet disagree.
+    pub fn judge(&self) -> usize {
+        let in_doubt = judge(&self.fleet, &self.server, self.flow.fed, &[BY_ITS_ATTEMPT]);
+        assert!(in_doubt >= self.flow.lost, "every lost reply is in doubt: {in_doubt} of {}", self.flow.lost);
+        in_doubt
+    }
+
+    /// The end of a recovery that lost something: what isn't proven is in review, by that reason. How many are.
+    ///
+    /// # Panics
+    /// As [`Scene::judge`].
+    pub fn judge_rolled_back(&self) -> usize {
+        judge(&self.fleet, &self.server, self.flow.fed, &[BY_A_RECOVERY])
+    }
+
+    /// The end of what lost nothing: every job is sent, and nothing is in review.
+    ///
+    /// # Panics
+    /// As [`Scene::judge`].
+    pub fn all_are_sent(&self) {
+        let day = self.ends();
+        assert_eq!(judge(&self.fleet, &self.server, self.flow.fed, &[]), 0);
+        assert_eq!((&day["sent"], self.server.accepted_count()), (&self.flow.fed.into(), self.flow.fed()), "{day}");
+    }
+
+    /// What its API says; nothing while a shard recovers, for then nobody can say how its jobs stand.
+    pub fn asked(&self, path: &str) -> Option<Value> {
+        let answer = self.fleet.try_get(path).ok().filter(|answer| answer.status == 200)?;
+        Some(answer.json)
+    }
+
+    /// No mail went twice so far.
+    ///
+    /// # Panics
+    /// Where one did.
+    pub fn none_twice(&self) {
+        none_twice(&self.server);
+    }
+
+    /// Wake-ups that both schedulers published again.
+    ///
+    /// # Panics
+    /// Where one doesn't answer.
+    pub fn republished(&self) -> f64 {
+        SCHEDULERS.map(|name| self.fleet.metric(name, "curfew_republished_total").expect("the metric is in the catalogue")).iter().sum()
+    }
+
+    /// The end, as after every fault: judged, repetitions bounded by what there was to lose, every process drained.
+    ///
+    /// # Panics
+    /// Where something of it isn't so.
+    pub fn ends_well(mut self) {
+        self.ends();
+        self.judge();
+        let (republished, fed) = (self.republished(), self.flow.fed());
+        println!("{republished} wake-ups published again");
+        assert!(republished <= fed as f64, "{republished} repetitions of {fed} jobs");
+        self.fleet.drains(&WHOLE);
+    }
+}
 
 /// Jobs that a test hands in part by part.
 pub struct Flow {
@@ -26,6 +188,8 @@ pub struct Flow {
     /// Of them those whose replies are lost.
     lost: usize,
     count: usize,
+    fates: &'static [&'static str],
+    tenants: Vec<String>,
 }
 
 impl Flow {
@@ -36,7 +200,17 @@ impl Flow {
     #[expect(clippy::new_without_default, reason = "it reads the environment")]
     pub fn new() -> Self {
         let count = std::env::var(COUNT_VARIABLE).map_or(COUNT, |text| text.parse().expect("CURFEW_FAULT_JOBS is a whole number"));
-        Self { fed: 0, lost: 0, count }
+        Self::of(&FATES, count)
+    }
+
+    /// So many, with these fates over and over.
+    pub fn of(fates: &'static [&'static str], count: usize) -> Self {
+        Self { fed: 0, lost: 0, count, fates, tenants: vec![TENANT.to_owned()] }
+    }
+
+    /// From now on the jobs of these tenants, by turns.
+    pub fn tenants(&mut self, tenants: Vec<String>) {
+        self.tenants = tenants;
     }
 
     /// How many a test hands in, all together.
@@ -54,8 +228,20 @@ impl Flow {
     /// # Panics
     /// Where it doesn't take them within the patience.
     pub fn feed(&mut self, fleet: &Fleet, parts: usize, spread: Duration) {
+        self.feed_later(fleet, parts, Duration::ZERO, spread);
+    }
+
+    /// The same of jobs that aren't due before some time has passed.
+    ///
+    /// # Panics
+    /// As [`Flow::feed`].
+    pub fn feed_later(&mut self, fleet: &Fleet, parts: usize, after: Duration, spread: Duration) {
         let size = self.count.div_ceil(parts);
-        let jobs: Vec<Value> = (0..size).map(|n| one(self.fed + n, spread.mul_f64(n as f64 / size as f64))).collect();
+        let mut jobs: Vec<Value> = (self.fed..self.fed + size).map(|n| one(n, self.fates)).collect();
+        for (n, job) in jobs.iter_mut().enumerate() {
+            job["tenant"] = self.tenants[n % self.tenants.len()].as_str().into();
+            job["release_at"] = in_time(after + spread.mul_f64(n as f64 / size as f64)).into();
+        }
         until_showing(PATIENCE, &format!("{size} accepted jobs"), || {
             let answer = fleet.post_bytes("/v1/jobs/import", "application/x-ndjson", &[], &ndjson(&jobs));
             let counted = |name: &str| answer.json[name].as_u64().unwrap_or_default();
@@ -63,7 +249,7 @@ impl Flow {
             let taken = answer.status == 200 && counted("accepted") + counted("duplicates") == size as u64;
             if taken { Ok(()) } else { Err(answer.text) }
         });
-        self.lost += (self.fed..self.fed + size).filter(|n| FATES[n % FATES.len()] == "lost").count();
+        self.lost += (self.fed..self.fed + size).filter(|n| self.fates[n % self.fates.len()] == "lost").count();
         self.fed += size;
     }
 
@@ -75,62 +261,29 @@ impl Flow {
     /// Waits until everything that was handed in has ended, with nobody's help; the day.
     ///
     /// # Panics
-    /// Past a time that leaves room for leases, for two loaded cores and for half-open connections.
+    /// Past a time that leaves room for leases, for a recovery, for two loaded cores and for half-open connections.
     pub fn ends(&self, fleet: &Fleet) -> Value {
-        let patience = Duration::from_secs(100 + self.fed() / 20);
+        let patience = Duration::from_secs(150 + self.fed() / 20);
         until_showing(patience, &format!("the end of {} jobs", self.fed()), || {
-            // The API may look for a book that is just back.
+            // The API may look for a book that is just back, and says nothing of a shard that recovers.
             let answer = fleet.get(&format!("/v1/days/{DATE}"));
             let day = &answer.json;
             let ended = answer.status == 200 && day["accepted"] == self.fed() && day["planned"] == 0 && day["live"] == 0;
             if ended { Ok(answer.json) } else { Err(answer.text) }
         })
     }
-
-    /// The server's log against what the fleet says: each accepted at most once, none lost, a difference of 0; how many are in doubt.
-    ///
-    /// # Panics
-    /// Where they disagree.
-    pub fn judge(&self, fleet: &Fleet, server: &MailServer) -> usize {
-        let accepted = server.accepted_per_job();
-        let twice: Vec<_> = accepted.iter().filter(|(_, times)| **times > 1).collect();
-        assert!(twice.is_empty(), "accepted twice: {twice:?}");
-        let (jobs, items) = (fleet.all_jobs(""), fleet.all_items(""));
-        assert_eq!(jobs.len(), self.fed, "every job that was accepted at the door is there");
-        let mut in_doubt = 0;
-        for job in &jobs {
-            let text = |name: &str| job[name].as_str().unwrap_or_default();
-            let times = accepted.get(text("id")).copied().unwrap_or_default();
-            assert!(is_terminal(text("state")), "{job:#}");
-            match text("state") {
-                "sent" => assert_eq!(times, 1, "sent, and the server knows nothing of it: {job:#}"),
-                "cancelled" => assert_eq!(times, 0, "{job:#}"),
-                _ => in_doubt += usize::from(judge_dead_letter(job, &items, times)),
-            }
-        }
-        assert!(server.violations().is_empty(), "{:?}", server.violations());
-        let day = fleet.cli(&["day", "2026-12-01", "--json"]).expect(0).json();
-        assert_eq!((&day["difference"], &day["accepted"]), (&0.into(), &self.fed.into()), "{day}");
-        assert!(in_doubt >= self.lost, "every lost reply is in doubt: {in_doubt} of {}", self.lost);
-        println!("{} jobs: {} accepted by the server, {in_doubt} in doubt, {day}", self.fed, server.accepted_count());
-        in_doubt
-    }
 }
 
-/// It has a record that explains itself, and where Curfew is sure the server agrees; whether it is in doubt.
-fn judge_dead_letter(job: &Value, items: &[Value], times: u32) -> bool {
-    let own = items.iter().filter(|item| item["job_id"] == job["id"]).count();
-    assert_eq!(own, 1, "a review record that explains itself: {job:#}");
-    let in_doubt = job["reason"] == "reconciliation_required";
-    assert!(in_doubt || (job["reason"] == "permanent_failure" && times == 0), "accepted {times} times: {job:#}");
-    in_doubt
+/// Jobs with these fates, over and over, due at once; what is due at one moment runs in the order of its keys, which is that of their numbers.
+/// They end in an hour, so that no deadline has a part in it.
+pub fn jobs(fates: &[&str], count: usize) -> Vec<Value> {
+    (0..count).map(|n| one(n, fates)).collect()
 }
 
-fn one(n: usize, from_now: Duration) -> Value {
-    let subject = format!("{n:05}-{}", FATES[n % FATES.len()]);
+fn one(n: usize, fates: &[&str]) -> Value {
+    let subject = format!("{n:05}-{}", fates[n % fates.len()]);
     let mut job = job(&subject, &format!("{subject}@example.com"));
     job["policy"] = "patient".into();
-    job["release_at"] = in_time(from_now).into();
     job
 }
 
@@ -151,16 +304,7 @@ pub fn fate(event: &Event<'_>) -> Action {
     }
 }
 
-/// A fleet whose times are short; its jobs outlive many faults, for each lease that is lost uses up an attempt.
+/// A fleet whose times are short; its jobs outlive many faults.
 pub fn settings(server: &MailServer) -> Settings {
-    Settings::smtp(server.addr())
-        .set("ledger.shards", &SHARDS.to_string())
-        .set("worker.concurrency", "4")
-        .text("worker.lease", "10s")
-        .text("scheduler.claim_grace", "2s")
-        .text("policies.patient.base", "1s")
-        .set("policies.patient.factor", "1.0")
-        .text("policies.patient.cap", "1s")
-        .set("policies.patient.max_attempts", "500")
-        .text("policies.patient.jitter", "0s")
+    Settings::smtp(server.addr()).short().patient()
 }

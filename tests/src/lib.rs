@@ -16,6 +16,7 @@ pub mod fleet;
 pub mod flow;
 pub mod http;
 pub mod jobs;
+pub mod judge;
 pub mod leaks;
 pub mod letters;
 pub mod postfix;

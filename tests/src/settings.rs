@@ -28,6 +28,22 @@ impl Settings {
             .text("policies.default.jitter", "0s")
     }
 
+    /// Four shards, few slots, and times that a test can wait for.
+    #[must_use]
+    pub fn short(self) -> Self {
+        self.set("ledger.shards", "4").set("worker.concurrency", "4").text("worker.lease", "10s").text("scheduler.claim_grace", "2s")
+    }
+
+    /// Adds the policy `patient`: a job may be the victim of many faults, and each lease that was lost uses up an attempt.
+    #[must_use]
+    pub fn patient(self) -> Self {
+        self.text("policies.patient.base", "1s")
+            .set("policies.patient.factor", "1.0")
+            .text("policies.patient.cap", "1s")
+            .set("policies.patient.max_attempts", "500")
+            .text("policies.patient.jitter", "0s")
+    }
+
     /// Sets a key to a TOML value: `set("worker.concurrency", "4")`.
     ///
     /// # Panics

@@ -32,11 +32,7 @@ const MOVERS: [&str; 5] = ["scheduler-1", "scheduler-2", "worker-1", "worker-2",
 
 /// With a rate: a bucket that the wrong clock filled must not stand still until that time has come.
 fn settings(server: &MailServer) -> Settings {
-    Settings::smtp(server.addr())
-        .set("ledger.shards", "4")
-        .set("worker.concurrency", "4")
-        .text("worker.lease", "10s")
-        .text("scheduler.claim_grace", "2s")
+    Settings::smtp(server.addr()).short()
 }
 
 fn jobs(name: &str, count: usize, release: impl Fn(usize) -> Duration, deadline: Duration) -> Vec<Value> {
@@ -65,7 +61,7 @@ fn names_the_clock(fleet: &Fleet, name: &str) {
 async fn a_ledger_whose_clock_jumps_ahead_stands_still_and_goes_on_when_it_is_right_again() {
     let server = MailServer::start(Config::default()).await;
     let redis = Redis::start(Options { clock: Clock::ByHand, ..Options::default() }).await;
-    let mut fleet = Fleet::prepare_on(settings(&server), Some(&redis));
+    let mut fleet = Fleet::prepare_on(settings(&server), Some(&redis.url()));
     fleet.run(&WHOLE);
     let hour = Duration::from_secs(3600);
     let (ahead, closing) = (Duration::from_secs(AHEAD_S), Duration::from_secs(CLOSING_S));

@@ -6,42 +6,28 @@
 use std::time::{Duration, Instant};
 
 use curfew_domain::Moment;
+use curfew_testkit::mail_server::Event;
 use curfew_testkit::tcp_proxy::{Passage, TcpProxy};
-use curfew_testkit::{Action, MailServer, Stage};
-use curfew_tests::fleet::{Servers, WHOLE};
-use curfew_tests::flow::{self, Flow};
+use curfew_testkit::{Action, Stage};
+use curfew_tests::fleet::WHOLE;
+use curfew_tests::flow::{self, SCHEDULERS, Scene};
 use curfew_tests::jobs::{in_time, job, key, now};
 use curfew_tests::process::{self, Ran};
 use curfew_tests::wait::{let_pass, until_within};
 use curfew_tests::{Fleet, until};
 use serde_json::Value;
-use tokio::sync::Mutex;
 
 /// How long a fault lasts that has a length, in seconds; 120 is the long form.
 const OUTAGE_VARIABLE: &str = "CURFEW_FAULT_OUTAGE_S";
 const OUTAGE_S: u64 = 15;
-const SCHEDULERS: [&str; 2] = ["scheduler-1", "scheduler-2"];
 /// Jobs are due one after the other for so long, so that a fault meets all their states.
 const SPREAD: Duration = Duration::from_secs(8);
 /// What three workers may hold of four shards' queues beside what they claimed: their prefetch of 4.
 const IN_HANDS: f64 = 3.0 * 4.0 * 4.0;
 
-/// One at a time: they share a server, which they hurt, and two cores.
-static TURN: Mutex<()> = Mutex::const_new(());
-
 fn outage() -> Duration {
     let seconds = std::env::var(OUTAGE_VARIABLE).map_or(OUTAGE_S, |text| text.parse().expect("CURFEW_FAULT_OUTAGE_S is a whole number"));
     Duration::from_secs(seconds)
-}
-
-/// Waits until so many mails were accepted since `before`.
-fn flows(server: &MailServer, before: u64, mails: u64) {
-    until("mails that flow", || (server.accepted_count() >= before + mails).then_some(()));
-}
-
-/// Wake-ups that both schedulers published again.
-fn republished(fleet: &Fleet) -> f64 {
-    SCHEDULERS.map(|name| fleet.metric(name, "curfew_republished_total").expect("the metric is in the catalogue")).iter().sum()
 }
 
 /// Deletes every queue whose name begins so, at once.
@@ -65,21 +51,6 @@ fn check(fleet: &Fleet) -> Ran {
     process::run(&["check", "--config", &fleet.config().display().to_string()], b"")
 }
 
-/// The end, as after every fault: judged, repetitions bounded by what there was to lose, every process drained.
-fn ends_well(mut fleet: Fleet, flow: &Flow, server: &MailServer) {
-    flow.ends(&fleet);
-    flow.judge(&fleet, server);
-    let republished = republished(&fleet);
-    println!("{republished} wake-ups published again");
-    assert!(republished <= flow.fed() as f64, "{republished} repetitions of {} jobs", flow.fed());
-    for (name, _) in WHOLE {
-        fleet.terminate(name);
-    }
-    for (name, _) in WHOLE {
-        assert_eq!(fleet.ended(name).code(), Some(0), "{name}: {}", fleet.log(name));
-    }
-}
-
 /// A scheduler that leads a shard says that the broker takes nothing.
 fn named_as_blocked(fleet: &Fleet) {
     let told = until("a scheduler that is told of the alarm", || {
@@ -90,202 +61,179 @@ fn named_as_blocked(fleet: &Fleet) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restarted_broker_costs_time_alone() {
-    let (servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let (server, mut flow) = (flow::mail_server().await, Flow::new());
-    let fleet = Fleet::start(flow::settings(&server), &WHOLE);
-    flow.feed(&fleet, 1, SPREAD);
-    flows(&server, 0, 50);
-    servers.rabbit().stop();
-    servers.rabbit().start_again();
-    ends_well(fleet, &flow, &server);
+    let mut scene = Scene::begin().await;
+    scene.feed(1, SPREAD);
+    scene.flowed(50);
+    scene.servers().rabbit().stop();
+    scene.servers().rabbit().start_again();
+    scene.ends_well();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn purged_queues_are_filled_again_from_the_ledger() {
-    let (_servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let (server, mut flow) = (flow::mail_server().await, Flow::new());
-    let fleet = Fleet::start(flow::settings(&server), &WHOLE);
-    flow.feed(&fleet, 1, SPREAD);
+    let mut scene = Scene::begin().await;
+    scene.feed(1, SPREAD);
     for mails in [20, 150] {
-        flows(&server, 0, mails);
-        fleet.purge();
+        scene.flowed(mails);
+        scene.fleet.purge();
     }
-    ends_well(fleet, &flow, &server);
+    scene.ends_well();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_broker_is_away_jobs_are_taken_and_afterwards_they_flow_again() {
-    let (servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let (server, mut flow) = (flow::mail_server().await, Flow::new());
-    let fleet = Fleet::start(flow::settings(&server), &WHOLE);
-    flow.feed(&fleet, 2, outage() / 2);
-    flows(&server, 0, 20);
-    servers.rabbit().stop();
+    let mut scene = Scene::begin().await;
+    scene.feed(2, outage() / 2);
+    scene.flowed(20);
+    scene.servers().rabbit().stop();
     let since = Instant::now();
     for name in ["scheduler-1", "worker-1", "deadletter"] {
-        let told = until(&format!("{name} names the broker"), || Some(fleet.probes(name).get("/readyz")).filter(|answer| answer.status == 503));
+        let told = until(&format!("{name} names the broker"), || Some(scene.fleet.probes(name).get("/readyz")).filter(|answer| answer.status == 503));
         assert!(told.text.contains("broker"), "{name}: {}", told.text);
     }
-    assert_eq!(fleet.get("/readyz").status, 200, "the API needs no broker");
-    flow.feed(&fleet, 2, outage());
+    assert_eq!(scene.fleet.get("/readyz").status, 200, "the API needs no broker");
+    scene.feed(2, outage());
     let_pass(outage().saturating_sub(since.elapsed()));
-    servers.rabbit().start_again();
-    ends_well(fleet, &flow, &server);
+    scene.servers().rabbit().start_again();
+    scene.ends_well();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_the_memory_alarm_nothing_is_released_and_afterwards_it_goes_on_by_itself() {
-    let (servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let (server, mut flow) = (flow::mail_server().await, Flow::new());
-    let fleet = Fleet::start(flow::settings(&server), &WHOLE);
-    flow.feed(&fleet, 2, SPREAD);
-    flows(&server, 0, 50);
-    servers.rabbit().raise_memory_alarm();
-    let first_under_alarm = flow.fed();
+    let mut scene = Scene::begin().await;
+    scene.feed(2, SPREAD);
+    scene.flowed(50);
+    scene.servers().rabbit().raise_memory_alarm();
+    let first_under_alarm = scene.flow.fed();
     // A connection hears of the alarm when it publishes.
-    flow.feed(&fleet, 2, Duration::ZERO);
-    named_as_blocked(&fleet);
-    let checked = check(&fleet).expect(1);
+    scene.feed(2, Duration::ZERO);
+    named_as_blocked(&scene.fleet);
+    let checked = check(&scene.fleet).expect(1);
     assert!(checked.stdout.contains("blocked by an alarm"), "{}", checked.stdout);
     let_pass(outage() / 3);
     let under_alarm = |subject: &str| subject.split('-').next().and_then(|n| n.parse().ok()).is_some_and(|n: u64| n >= first_under_alarm);
-    for accepted in server.accepted() {
+    for accepted in scene.server.accepted() {
         let (to, _) = accepted.recipients[0].address.split_once('@').expect("an address");
         assert!(!under_alarm(to), "{to} was released while the broker took nothing");
     }
-    servers.rabbit().clear_memory_alarm();
-    ends_well(fleet, &flow, &server);
+    scene.servers().rabbit().clear_memory_alarm();
+    scene.ends_well();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleted_ready_queues_are_declared_anew_and_what_they_held_is_healed_into_silence() {
-    let (_servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let (server, mut flow) = (flow::mail_server().await, Flow::new());
-    let fleet = Fleet::start(flow::settings(&server), &WHOLE);
-    flow.feed(&fleet, 1, SPREAD);
+    let mut scene = Scene::begin().await;
+    scene.feed(1, SPREAD);
     for mails in [20, 150] {
-        flows(&server, 0, mails);
-        delete_queues(&fleet, "curfew.v1.ready.");
+        scene.flowed(mails);
+        delete_queues(&scene.fleet, "curfew.v1.ready.");
     }
-    until("what no queue wanted is told", || SCHEDULERS.iter().find_map(|name| fleet.metric(name, "curfew_stray_messages")));
-    ends_well(fleet, &flow, &server);
+    until("what no queue wanted is told", || SCHEDULERS.iter().find_map(|name| scene.fleet.metric(name, "curfew_stray_messages")));
+    scene.ends_well();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleted_rungs_are_declared_anew_and_what_stood_on_them_arrives_late_but_arrives() {
-    let (_servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let (server, mut flow) = (flow::mail_server().await, Flow::new());
-    let fleet = Fleet::start(flow::settings(&server), &WHOLE);
-    flow.feed(&fleet, 1, SPREAD * 4);
+    let mut scene = Scene::begin().await;
+    scene.feed(1, SPREAD * 4);
     for _ in 0..2 {
-        until("jobs on rungs", || (on_rungs(&fleet) >= 10).then_some(()));
-        delete_queues(&fleet, "curfew.v1.delay.");
+        until("jobs on rungs", || (on_rungs(&scene.fleet) >= 10).then_some(()));
+        delete_queues(&scene.fleet, "curfew.v1.delay.");
     }
-    until("a job that is healed", || (republished(&fleet) > 0.0).then_some(()));
-    ends_well(fleet, &flow, &server);
+    until("a job that is healed", || (scene.republished() > 0.0).then_some(()));
+    scene.ends_well();
 }
 
 /// A policy that somebody set for all queues shortens every delay to a third of a second, and drops what waits longer in a ready queue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wildcard_policy_that_shortens_a_ttl_is_named_and_no_job_is_early() {
-    let (_servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let (server, mut flow) = (flow::mail_server().await, Flow::new());
-    let mut fleet = Fleet::prepare(flow::settings(&server));
-    fleet.servers.rabbit().ctl(&["set_policy", "-p", fleet.vhost(), "tidy", ".*", r#"{"message-ttl":300}"#]);
-    fleet.run(&WHOLE);
-    let checked = check(&fleet).expect(1);
+    let mut scene = Scene::prepare().await;
+    scene.servers().rabbit().ctl(&["set_policy", "-p", scene.fleet.vhost(), "tidy", ".*", r#"{"message-ttl":300}"#]);
+    scene.fleet.run(&WHOLE);
+    let checked = check(&scene.fleet).expect(1);
     let line = checked.stdout.lines().find(|line| line.starts_with("FAIL  broker's delays")).unwrap_or_else(|| panic!("{}", checked.stdout));
     assert!(line.contains("a policy shortens their TTL") && line.contains("rung 1"), "{line}");
-    until("a scheduler names it", || SCHEDULERS.iter().any(|name| fleet.log(name).contains("a policy shortens its TTL")).then_some(()));
+    until("a scheduler names it", || SCHEDULERS.iter().any(|name| scene.fleet.log(name).contains("a policy shortens its TTL")).then_some(()));
 
-    flow.feed(&fleet, 1, SPREAD * 2);
-    flow.ends(&fleet);
-    flow.judge(&fleet, &server);
-    let accepted = server.accepted();
-    for job in fleet.all_jobs("") {
+    scene.feed(1, SPREAD * 2);
+    scene.ends();
+    scene.judge();
+    let accepted = scene.server.accepted();
+    for job in scene.fleet.all_jobs("") {
         let Some(mail) = accepted.iter().find(|mail| mail.job.as_deref() == job["id"].as_str()) else { continue };
         let at = mail.at.duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis();
         let due = Moment::parse(job["release_at"].as_str().expect("a moment")).expect("a moment").as_millis();
         assert!(i128::try_from(at).expect("small") >= i128::from(due), "early: {job:#}");
     }
-    let early: f64 = WHOLE.iter().filter_map(|(name, _)| fleet.metric(name, "curfew_wakeups_total{result=\"early\"}")).sum();
-    println!("{early} wake-ups came early, {} were published again", republished(&fleet));
+    let early: f64 = WHOLE.iter().filter_map(|(name, _)| scene.fleet.metric(name, "curfew_wakeups_total{result=\"early\"}")).sum();
+    println!("{early} wake-ups came early, {} were published again", scene.republished());
     assert!(early > 0.0, "the workers count them");
-    fleet.servers.rabbit().ctl(&["clear_policy", "-p", fleet.vhost(), "tidy"]);
+    scene.servers().rabbit().ctl(&["clear_policy", "-p", scene.fleet.vhost(), "tidy"]);
 }
 
 /// Confirms that are swallowed on the way, of publishes that arrive; then publishes that are swallowed too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_publish_whose_confirm_never_comes_counts_as_published() {
-    let (servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let (server, mut flow) = (flow::mail_server().await, Flow::new());
-    let mut fleet = Fleet::prepare(flow::settings(&server));
-    let addr = servers.rabbit().addr();
+    let mut scene = Scene::prepare().await;
+    let addr = scene.servers().rabbit().addr();
     let proxy = TcpProxy::start(addr).await.expect("a proxy can listen");
-    let behind = fleet.config_with(&addr.to_string(), &proxy.addr().to_string());
-    SCHEDULERS.iter().for_each(|name| fleet.configure(name, behind.clone()));
-    fleet.run(&WHOLE);
+    let behind = scene.fleet.config_with(&addr.to_string(), &proxy.addr().to_string());
+    SCHEDULERS.iter().for_each(|name| scene.fleet.configure(name, behind.clone()));
+    scene.fleet.run(&WHOLE);
     for (passage, arrives) in [(Passage::Unanswered, true), (Passage::HalfOpen, false)] {
-        flow.feed(&fleet, 4, SPREAD);
-        flows(&server, server.accepted_count(), 20);
+        scene.feed(4, SPREAD);
+        scene.flows(20);
         let late = |fleet: &Fleet| SCHEDULERS.iter().map(|name| fleet.log(name).matches("a confirm didn't come in time").count()).sum::<usize>();
-        let before = late(&fleet);
+        let before = late(&scene.fleet);
         proxy.set(passage);
-        let sent = server.accepted_count();
-        flow.feed(&fleet, 4, Duration::from_secs(2));
-        until("a confirm that is missed", || (late(&fleet) > before).then_some(()));
+        let sent = scene.server.accepted_count();
+        scene.feed(4, Duration::from_secs(2));
+        until("a confirm that is missed", || (late(&scene.fleet) > before).then_some(()));
         if arrives {
-            assert!(server.accepted_count() > sent, "what was published is worked on, though nobody heard of it");
+            assert!(scene.server.accepted_count() > sent, "what was published is worked on, though nobody heard of it");
         }
         proxy.set(Passage::Open);
     }
-    ends_well(fleet, &flow, &server);
+    scene.ends_well();
 }
 
 /// While a relay hangs, everything waits in its queue for longer than its claim grace. Copies would only make the queue longer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backlog_is_not_multiplied_while_a_relay_hangs() {
-    let (_servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let (server, mut flow) = (flow::mail_server().await, Flow::new());
-    let fleet = Fleet::start(flow::settings(&server), &WHOLE);
-    flow.feed(&fleet, 2, Duration::ZERO);
-    flows(&server, 0, 20);
+    let mut scene = Scene::begin().await;
+    scene.feed(2, Duration::ZERO);
+    scene.flowed(20);
     // What is past that stage keeps its fate.
-    server.set_script(|event| if event.stage == Stage::Mail { Action::Silence } else { flow::fate(event) });
-    let before = republished(&fleet);
-    flow.feed(&fleet, 2, Duration::ZERO);
+    scene.server.set_script(|event: &Event<'_>| if event.stage == Stage::Mail { Action::Silence } else { flow::fate(event) });
+    let before = scene.republished();
+    scene.feed(2, Duration::ZERO);
     // Ten claim graces.
     let_pass(Duration::from_secs(20));
-    let repeated = republished(&fleet) - before;
+    let repeated = scene.republished() - before;
     println!("{repeated} wake-ups published again while the relay hung");
     assert!(repeated <= IN_HANDS, "{repeated}: more than could be in hands while the queues looked empty");
-    server.set_script(flow::fate);
-    server.release();
-    ends_well(fleet, &flow, &server);
+    scene.server.set_script(flow::fate);
+    scene.server.release();
+    scene.ends_well();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_role_opens_the_connections_that_it_needs() {
-    let (servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let server = flow::mail_server().await;
+    let mut scene = Scene::prepare().await;
     let roles = [("scheduler-1", "scheduler"), ("worker-1", "worker"), ("deadletter", "deadletter"), ("api", "api")];
-    let mut fleet = Fleet::start(flow::settings(&server), &roles);
+    scene.fleet.run(&roles);
+    let fleet = &scene.fleet;
     let mut planned = job("planned", "planned@example.com");
     planned["release_at"] = in_time(Duration::from_secs(1)).into();
     fleet.submit(&planned);
     fleet.job_in(&key("planned"), "sent");
     let listed = until_within(Duration::from_secs(30), "the connections", || {
-        let listed = servers.rabbit().ctl(&["list_connections", "vhost", "client_properties"]);
+        let listed = scene.servers().rabbit().ctl(&["list_connections", "vhost", "client_properties"]);
         let own: Vec<String> = listed.lines().filter(|line| line.starts_with(fleet.vhost())).map(str::to_owned).collect();
         (own.len() == 4).then_some(own)
     });
     let of = |purpose: &str| listed.iter().filter(|line| line.contains(&format!("curfew {purpose}"))).count();
     // The scheduler publishes and asks, worker and dead-letter consumer consume, the API needs no broker.
     assert_eq!((of("publish"), of("consume")), (1, 3), "{listed:#?}");
-    for (name, _) in roles {
-        fleet.terminate(name);
-    }
-    for (name, _) in roles {
-        assert_eq!(fleet.ended(name).code(), Some(0), "{name}: {}", fleet.log(name));
-    }
+    scene.fleet.drains(&roles);
 }

@@ -5,27 +5,17 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use curfew_testkit::{MailServer, Passage, TcpProxy};
+use curfew_testkit::{Passage, TcpProxy};
 use curfew_tests::fleet::{Servers, WHOLE};
-use curfew_tests::flow::{self, Flow};
+use curfew_tests::flow::{SCHEDULERS, Scene};
 use curfew_tests::jobs::job;
 use curfew_tests::wait::let_pass;
 use curfew_tests::{Fleet, until};
-use tokio::sync::Mutex;
-
-/// One at a time: they share servers, which some of them kill, and two cores.
-static TURN: Mutex<()> = Mutex::const_new(());
-
-/// Waits until the server has accepted so many more.
-fn flows(server: &MailServer, more: u64) {
-    let before = server.accepted_count();
-    until(&format!("{more} more accepted mails"), || (server.accepted_count() >= before + more).then_some(()));
-}
 
 /// Waits until everything that was handed in is the ledger's, and mails flow.
-fn staged(fleet: &Fleet, server: &MailServer) {
-    until("everything is staged", || (fleet.day()["planned"] == 0).then_some(()));
-    flows(server, 5);
+fn staged(scene: &Scene) {
+    until("everything is staged", || (scene.fleet.day()["planned"] == 0).then_some(()));
+    scene.flows(5);
 }
 
 /// Waits until a process says that it misses something.
@@ -45,51 +35,45 @@ fn refused(fleet: &Fleet, subject: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_postgresql_is_killed_staged_work_goes_on_and_settles_wait() {
-    let (servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let server = flow::mail_server().await;
-    let mut fleet = Fleet::start(flow::settings(&server), &WHOLE);
-    let mut flow = Flow::new();
+    let mut scene = Scene::begin().await;
     for n in 0..3 {
-        flow.feed(&fleet, 3, Duration::from_secs(30));
-        staged(&fleet, &server);
-        servers.postgres.kill9();
-        flows(&server, 20);
-        refused(&fleet, &format!("refused-{n}"));
+        scene.feed(3, Duration::from_secs(30));
+        staged(&scene);
+        scene.servers().postgres.kill9();
+        scene.flows(20);
+        refused(&scene.fleet, &format!("refused-{n}"));
         for name in ["scheduler-1", "scheduler-2", "deadletter", "api"] {
-            misses(&fleet, name, "book");
+            misses(&scene.fleet, name, "book");
         }
-        assert_eq!(fleet.probes("worker-1").get("/readyz").status, 200, "a worker needs no book");
-        servers.postgres.restart();
+        assert_eq!(scene.fleet.probes("worker-1").get("/readyz").status, 200, "a worker needs no book");
+        scene.servers().postgres.restart();
         let begun = Instant::now();
         for (name, _) in WHOLE {
-            fleet.ready(name);
+            scene.fleet.ready(name);
         }
         println!("kill {n}: everybody is ready {:?} after PostgreSQL is", begun.elapsed());
     }
-    flow.ends(&fleet);
-    flow.judge(&fleet, &server);
+    scene.ends();
+    scene.judge();
     for n in 0..3 {
-        fleet.submit(&job(&format!("refused-{n}"), "again@example.com"));
+        scene.fleet.submit(&job(&format!("refused-{n}"), "again@example.com"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgresql_away_for_twenty_seconds_costs_time_alone() {
-    let (servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let server = flow::mail_server().await;
-    let fleet = Fleet::start(flow::settings(&server), &WHOLE);
-    let mut flow = Flow::new();
-    flow.feed(&fleet, 2, Duration::from_secs(45));
-    staged(&fleet, &server);
-    servers.postgres.stop();
+    let mut scene = Scene::begin().await;
+    scene.feed(2, Duration::from_secs(45));
+    staged(&scene);
+    scene.servers().postgres.stop();
     let_pass(Duration::from_secs(20));
-    flows(&server, 10);
-    refused(&fleet, "refused");
-    servers.postgres.restart();
-    until("the door is open again", || (fleet.get("/readyz").status == 200).then_some(()));
-    flow.feed(&fleet, 2, Duration::from_secs(5));
-    flow.ends(&fleet);
-    flow.judge(&fleet, &server);
+    scene.flows(10);
+    refused(&scene.fleet, "refused");
+    scene.servers().postgres.restart();
+    until("the door is open again", || (scene.fleet.get("/readyz").status == 200).then_some(()));
+    scene.feed(2, Duration::from_secs(5));
+    scene.ends();
+    scene.judge();
 }
 
 /// One server, as some processes reach it.
@@ -106,72 +90,68 @@ struct Link {
 /// Cuts it thrice, lets it die half-way with everybody on it, loses what stands while new connections are served, and slows it down. After
 /// each, everything that was handed in ends by itself.
 async fn breaks(link: Link) {
-    let (servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let server = flow::mail_server().await;
-    let mut fleet = Fleet::prepare(flow::settings(&server));
-    let to = (link.to)(&servers);
+    let mut scene = Scene::prepare().await;
+    let to = (link.to)(scene.servers());
     let proxy = TcpProxy::start(to).await.expect("it listens");
-    let config = fleet.config_with(&to.to_string(), &proxy.addr().to_string());
+    let config = scene.fleet.config_with(&to.to_string(), &proxy.addr().to_string());
     for name in link.of {
-        fleet.configure(name, config.clone());
+        scene.fleet.configure(name, config.clone());
     }
-    fleet.run(&WHOLE);
-    let mut flow = Flow::new();
+    scene.fleet.run(&WHOLE);
     let mut begun = Instant::now();
     let mut told = |what: &str| {
         println!("{} {what}: everything ended after {:?}", link.service, begun.elapsed());
         begun = Instant::now();
     };
 
-    flow.feed(&fleet, 6, Duration::from_secs(6));
+    scene.feed(6, Duration::from_secs(6));
     for _cut in 0..3 {
-        flows(&server, 10);
+        scene.flows(10);
         proxy.cut();
     }
-    flow.ends(&fleet);
+    scene.ends();
     told("cut");
 
-    flow.feed(&fleet, 6, Duration::from_secs(10));
+    scene.feed(6, Duration::from_secs(10));
     // So slow that calls are under way when it dies.
     proxy.set(Passage::Delayed(Duration::from_millis(200)));
-    flows(&server, 10);
+    scene.flows(10);
     proxy.set(Passage::HalfOpen);
     if !link.of.contains(&"api") {
-        flow.feed(&fleet, 6, Duration::ZERO);
+        scene.feed(6, Duration::ZERO);
     }
     for name in link.needed_by {
-        misses(&fleet, name, link.service);
+        misses(&scene.fleet, name, link.service);
     }
     // What stood in the dark stays there: no real network lets later bytes through where earlier ones were lost.
     proxy.lose();
     proxy.set(Passage::Open);
     if link.of.contains(&"api") {
-        flow.feed(&fleet, 6, Duration::ZERO);
+        scene.feed(6, Duration::ZERO);
     }
-    flow.ends(&fleet);
+    scene.ends();
     told("half open");
 
-    flow.feed(&fleet, 6, Duration::from_secs(6));
-    flows(&server, 10);
+    scene.feed(6, Duration::from_secs(6));
+    scene.flows(10);
     proxy.lose();
-    flow.feed(&fleet, 6, Duration::ZERO);
-    flow.ends(&fleet);
+    scene.feed(6, Duration::ZERO);
+    scene.ends();
     told("lost");
 
     proxy.set(Passage::Delayed(Duration::from_millis(200)));
-    flow.feed(&fleet, 6, Duration::from_secs(2));
-    flow.ends(&fleet);
+    scene.feed(6, Duration::from_secs(2));
+    scene.ends();
     proxy.set(Passage::Open);
     told("slow");
 
     for (name, _) in WHOLE {
-        fleet.ready(name);
+        scene.fleet.ready(name);
     }
-    flow.judge(&fleet, &server);
+    scene.judge();
 }
 
 const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
-const SCHEDULERS: [&str; 2] = ["scheduler-1", "scheduler-2"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn links_of_workers_to_redis_may_break() {

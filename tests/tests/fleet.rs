@@ -7,19 +7,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use curfew_testkit::mail_server::Event;
 use curfew_testkit::mail_server::scripts::obedient;
-use curfew_testkit::{Action, Config, MailServer, Stage};
+use curfew_testkit::{Config, MailServer};
 use curfew_tests::fleet::{Servers, WHOLE};
-use curfew_tests::jobs::{in_time, is_terminal, job, key};
+use curfew_tests::flow::{self, FATES, jobs};
+use curfew_tests::jobs::{in_time, job, key};
+use curfew_tests::judge::{BY_ITS_ATTEMPT, judge};
 use curfew_tests::{Fleet, Settings, process, until};
-use serde_json::Value;
 use tokio::sync::Mutex;
 
-const SHARDS: u8 = 4;
-/// Few replies are lost: five in a row would open the transport's circuit, and that takes its own time.
-const FATES: [&str; 20] =
-    ["ok", "late", "ok", "gone", "ok", "ok", "late", "ok", "lost", "ok", "ok", "late", "ok", "gone", "ok", "ok", "late", "ok", "gone", "ok"];
 /// For the end of what a test began, two loaded cores and a lease included.
 const END: Duration = Duration::from_secs(100);
 
@@ -27,79 +23,7 @@ const END: Duration = Duration::from_secs(100);
 static TURN: Mutex<()> = Mutex::const_new(());
 
 fn settings(server: &MailServer) -> Settings {
-    Settings::smtp(server.addr())
-        .set("ledger.shards", &SHARDS.to_string())
-        .set("worker.concurrency", "8")
-        .text("worker.lease", "10s")
-        .text("scheduler.claim_grace", "2s")
-        // A job may be the victim of many kills, and each lease that was lost uses up an attempt.
-        .text("policies.patient.base", "1s")
-        .set("policies.patient.factor", "1.0")
-        .text("policies.patient.cap", "1s")
-        .set("policies.patient.max_attempts", "500")
-        .text("policies.patient.jitter", "0s")
-}
-
-/// What the server does is written in the address.
-fn fate(event: &Event<'_>) -> Action {
-    let fate = event.recipient.and_then(|r| r.split_once('@')?.0.split_once('-')).map_or("", |(_, fate)| fate);
-    match (fate, event.stage) {
-        ("late", Stage::Rcpt) if event.attempt == 1 => Action::reply("451 4.3.0 Mailbox busy, try again later"),
-        ("gone", Stage::Rcpt) => Action::reply("550 5.1.1 No such user here"),
-        ("lost", Stage::Dot) => Action::AcceptThenReset,
-        _ => Action::Default,
-    }
-}
-
-/// Jobs with these fates, over and over; what is due at one moment runs in the order of its keys, which is that of their numbers.
-/// They end in an hour, so that no deadline has a part in it.
-fn jobs(fates: &[&str], count: usize) -> Vec<Value> {
-    let one = |n: usize| {
-        let subject = format!("{n:04}-{}", fates[n % fates.len()]);
-        let mut job = job(&subject, &format!("{subject}@example.com"));
-        job["policy"] = "patient".into();
-        job
-    };
-    (0..count).map(one).collect()
-}
-
-/// The server's log against what the fleet says; how many are in doubt.
-fn judge(fleet: &Fleet, server: &MailServer, count: usize) -> usize {
-    let accepted = server.accepted_per_job();
-    assert!(accepted.values().all(|times| *times == 1), "accepted twice: {accepted:?}");
-    let (jobs, items) = (fleet.all_jobs(""), fleet.all_items(""));
-    assert_eq!(jobs.len(), count, "every job that was accepted at the door is there");
-    let mut in_doubt = 0;
-    for job in &jobs {
-        let text = |name: &str| job[name].as_str().unwrap_or_default();
-        let times = accepted.get(text("id")).copied().unwrap_or_default();
-        assert!(is_terminal(text("state")), "{job:#}");
-        if text("state") == "sent" {
-            assert_eq!(times, 1, "sent, and the server knows nothing of it: {job:#}");
-            continue;
-        }
-        let own = items.iter().filter(|item| item["job_id"] == job["id"]).count();
-        assert_eq!(own, 1, "a review record that explains itself: {job:#}");
-        if text("reason") == "reconciliation_required" {
-            in_doubt += 1;
-        } else {
-            assert_eq!((text("reason"), times), ("permanent_failure", 0), "{job:#}");
-        }
-    }
-    assert!(server.violations().is_empty(), "{:?}", server.violations());
-    let day = fleet.cli(&["day", "2026-12-01", "--json"]).expect(0).json();
-    assert_eq!(day["difference"], 0, "{day}");
-    in_doubt
-}
-
-/// A drain of every process: what it had in hand is finished, and its exit is 0.
-fn drained(mut fleet: Fleet) {
-    for (name, _) in WHOLE {
-        fleet.terminate(name);
-    }
-    for (name, _) in WHOLE {
-        assert_eq!(fleet.ended(name).code(), Some(0), "{name}: {}", fleet.log(name));
-    }
+    flow::settings(server).set("worker.concurrency", "8")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,7 +43,7 @@ async fn a_thousand_reminders_are_each_accepted_once() {
     assert_eq!(summary["accepted"], 1000, "{summary}");
     let day = fleet.all_ended(1000, END);
     assert_eq!((&day["sent"], &day["difference"]), (&1000.into(), &0.into()), "{day}");
-    assert_eq!((server.accepted_count(), judge(&fleet, &server, 1000)), (1000, 0));
+    assert_eq!((server.accepted_count(), judge(&fleet, &server, 1000, &[])), (1000, 0));
     let again = fleet.cli(&["submit", "renewals.csv"]).expect(0).json();
     assert_eq!(again["duplicates"], 1000, "{again}");
 
@@ -130,15 +54,15 @@ async fn a_thousand_reminders_are_each_accepted_once() {
         (&true.into(), &"fsync".into(), &"fsync".into()),
         "{checked}"
     );
-    drained(fleet);
+    fleet.drains(&WHOLE);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transient_failures_are_sent_on_the_second_attempt_and_operators_do_the_rest() {
     const COUNT: usize = 200;
     let (_servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let server = MailServer::start(Config::scripted(fate)).await;
-    let fleet = Fleet::start(settings(&server), &WHOLE);
+    let server = flow::mail_server().await;
+    let mut fleet = Fleet::start(settings(&server), &WHOLE);
     let mut all = jobs(&["late", "ok", "gone", "ok"], COUNT);
     for subject in ["cancelled", "moved"] {
         let mut planned = job(subject, &format!("{subject}@example.com"));
@@ -166,21 +90,21 @@ async fn transient_failures_are_sent_on_the_second_attempt_and_operators_do_the_
     assert!(items.len() == COUNT / 4 && items.iter().all(|item| item["reason"] == "permanent_failure"), "{} items", items.len());
 
     server.set_script(obedient());
-    let item = fleet.item_of(&key("0002-gone"))["id"].as_str().expect("an item has an id").to_owned();
+    let item = fleet.item_of(&key("00002-gone"))["id"].as_str().expect("an item has an id").to_owned();
     fleet.cli(&["review", "replay", &item, "--deadline", "+1h", "--reason", "the mailbox is there now"]).expect(0);
-    let sent = fleet.job_in(&key("0002-gone"), "sent");
+    let sent = fleet.job_in(&key("00002-gone"), "sent");
     assert_eq!(sent["generation"], 2, "{sent:#}");
     assert!(server.accepted_per_job().values().all(|times| *times == 1));
     fleet.cli(&["day", "2026-12-01"]).expect(0);
     fleet.cli(&["audit", "verify"]).expect(0);
-    drained(fleet);
+    fleet.drains(&WHOLE);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whichever_process_is_killed_no_job_is_sent_twice_or_lost() {
     const COUNT: usize = 1000;
     let (_servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let server = MailServer::start(Config::scripted(fate)).await;
+    let server = flow::mail_server().await;
     let mut fleet = Fleet::start(settings(&server).set("worker.concurrency", "4"), &WHOLE);
     let all = jobs(&FATES, COUNT);
     assert_eq!(fleet.import(&all)["accepted"], COUNT);
@@ -195,18 +119,17 @@ async fn whichever_process_is_killed_no_job_is_sent_twice_or_lost() {
     }
     let day = fleet.all_ended(COUNT as u64, END);
     assert!(server.accepted_count() >= 800, "consumption went on: {day}");
-    let in_doubt = judge(&fleet, &server, COUNT);
-    println!("{} accepted, {in_doubt} in doubt, {day}", server.accepted_count());
+    let in_doubt = judge(&fleet, &server, COUNT, &[BY_ITS_ATTEMPT]);
     assert!(in_doubt >= COUNT / FATES.len(), "every lost reply is in doubt: {in_doubt}");
-    drained(fleet);
+    fleet.drains(&WHOLE);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_emptied_and_restarted_broker_costs_time_alone() {
     const COUNT: usize = 600;
     let (servers, _turn) = (Servers::shared(), TURN.lock().await);
-    let server = MailServer::start(Config::scripted(fate)).await;
-    let fleet = Fleet::start(settings(&server).set("worker.concurrency", "2"), &WHOLE);
+    let server = flow::mail_server().await;
+    let mut fleet = Fleet::start(settings(&server).set("worker.concurrency", "2"), &WHOLE);
     // Some wait on the rungs.
     let mut all = jobs(&FATES, COUNT);
     for job in all.iter_mut().skip(1).step_by(3) {
@@ -223,9 +146,9 @@ async fn an_emptied_and_restarted_broker_costs_time_alone() {
     assert_eq!(fleet.get("/readyz").status, 200, "jobs are taken meanwhile");
     servers.rabbit().start_again();
     let day = fleet.all_ended(COUNT as u64, END);
-    let in_doubt = judge(&fleet, &server, COUNT);
+    let in_doubt = judge(&fleet, &server, COUNT, &[BY_ITS_ATTEMPT]);
     assert_eq!((in_doubt, day["sent"].as_u64()), (COUNT / 20, Some(COUNT as u64 * 16 / 20)), "{day}");
-    drained(fleet);
+    fleet.drains(&WHOLE);
 }
 
 /// A process with other shards would look for a tenant's jobs in the wrong place.

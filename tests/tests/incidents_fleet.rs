@@ -2,7 +2,6 @@
 //! what they saw. `incidents.rs` holds those that one process can show.
 
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use curfew_testkit::mail_server::Event;
@@ -12,10 +11,9 @@ use curfew_tests::fleet::{Servers, WHOLE};
 use curfew_tests::http::Http;
 use curfew_tests::jobs::{DATE, in_time, job, key, now};
 use curfew_tests::wait::until_within;
-use curfew_tests::{Fleet, Settings, until};
+use curfew_tests::{Fleet, Settings, process, until};
 use curfew_testservers::redis::{Options, Redis};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 const SHARDS: u8 = 2;
@@ -24,19 +22,13 @@ const END: Duration = Duration::from_secs(100);
 /// Without the second and the third worker.
 const ONE_WORKER: [(&str, &str); 4] = [("scheduler-1", "scheduler"), ("worker-1", "worker"), ("deadletter", "deadletter"), ("api", "api")];
 const OTHER_WORKERS: [(&str, &str); 2] = [("worker-2", "worker"), ("worker-3", "worker")];
-/// Where Redis keeps its log of writes.
-const APPENDED: &str = "appendonlydir";
 const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 
 /// One at a time: they share servers and two cores.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 fn settings(server: &MailServer) -> Settings {
-    Settings::smtp(server.addr())
-        .set("ledger.shards", &SHARDS.to_string())
-        .set("worker.concurrency", "4")
-        .text("worker.lease", "10s")
-        .text("scheduler.claim_grace", "2s")
+    Settings::smtp(server.addr()).short().set("ledger.shards", &SHARDS.to_string())
 }
 
 fn many(name: &str, count: usize) -> Vec<Value> {
@@ -287,6 +279,9 @@ async fn a_wake_up_that_the_broker_gives_to_another_worker_sends_nothing_again()
     let sent = fleet.job_in(&key("R-1"), "sent");
     assert_eq!(sent["attempts"], 1, "{sent:#}");
     set("1800000", "60000");
+    let checked = process::run(&["check", "--config", &fleet.config().display().to_string()], b"").expect(0);
+    let named = "ok    broker's consumer timeout: a worker holds a wake-up for up to ";
+    assert!(checked.stdout.lines().any(|line| line.starts_with(named) && line.contains("`consumer_timeout = ")), "{}", checked.stdout);
     // Whose channel was closed consumes anew.
     assert_eq!(fleet.import(&many("letter", 40))["accepted"], 40);
     fleet.all_ended(41, END);
@@ -303,7 +298,7 @@ async fn a_redis_that_is_put_back_to_an_old_snapshot_sends_the_old_campaign_to_n
     let (_servers, _turn) = (Servers::shared(), TURN.lock().await);
     let server = MailServer::start(Config::default()).await;
     let mut redis = Redis::start(Options::default()).await;
-    let mut fleet = Fleet::prepare_on(settings(&server), Some(&redis));
+    let mut fleet = Fleet::prepare_on(settings(&server), Some(&redis.url()));
     fleet.run(&WHOLE);
     let at = |mut jobs: Vec<Value>, release: u64, deadline: u64| {
         for job in &mut jobs {
@@ -317,7 +312,7 @@ async fn a_redis_that_is_put_back_to_an_old_snapshot_sends_the_old_campaign_to_n
     assert_eq!(fleet.import(&old)["accepted"], CAMPAIGN + FEW);
     until("everything is staged", || (fleet.day()["planned"] == 0).then_some(()));
     assert_eq!(server.accepted_count(), 0, "the snapshot is older than the campaign");
-    let snapshot = snapshot(&redis);
+    let snapshot = redis.snapshot();
     assert_eq!(fleet.import(&at(many("later", FEW), 100, 3600))["accepted"], FEW);
     until("the book has the end of the campaign", || {
         let day = fleet.day();
@@ -326,7 +321,7 @@ async fn a_redis_that_is_put_back_to_an_old_snapshot_sends_the_old_campaign_to_n
 
     redis.kill9();
     until_within(END, "the last deadline of those that close meanwhile", || (now() > closing_over).then_some(()));
-    put_back(&snapshot, &redis);
+    redis.put_back(&snapshot);
     redis.restart().await;
 
     // Nobody can say how a shard's jobs stand while it recovers.
@@ -343,27 +338,4 @@ async fn a_redis_that_is_put_back_to_an_old_snapshot_sends_the_old_campaign_to_n
         closing && matches!(item["reason"].as_str(), Some("business_deadline_reached" | "ledger_rolled_back"))
     };
     assert!(items.len() == FEW && items.iter().all(explains), "{items:#?}");
-}
-
-/// A copy of the log of writes, of one moment.
-fn snapshot(redis: &Redis) -> TempDir {
-    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
-    redis.signal("STOP");
-    copy(&redis.folder().join(APPENDED), &folder.path().join(APPENDED));
-    redis.signal("CONT");
-    folder
-}
-
-/// In place of what a server that is down has.
-fn put_back(snapshot: &TempDir, redis: &Redis) {
-    let log = redis.folder().join(APPENDED);
-    fs::remove_dir_all(&log).expect("it kept a log");
-    copy(&snapshot.path().join(APPENDED), &log);
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).expect("nothing is there");
-    for file in fs::read_dir(from).expect("the folder can be read").map(|file| file.expect("a file")) {
-        fs::copy(file.path(), to.join(file.file_name())).expect("it can be copied");
-    }
 }
