@@ -9,7 +9,7 @@
 //!
 //! Not promised: anything about a zone's law. `WallClock` says what a zone's clock reads; `content` has the data.
 //!
-//! Read `wall_clock.rs` first, then `cron.rs`, `pattern.rs` and `slots.rs`.
+//! Read `wall_clock.rs` first, then `cron.rs`, `pattern.rs`, `rule.rs` and `slots.rs`.
 
 pub mod business;
 pub mod civil;
@@ -19,6 +19,7 @@ pub mod occurrence;
 pub mod pattern;
 pub mod refused;
 pub mod rrule;
+pub mod rule;
 pub mod slots;
 pub mod spread;
 pub mod wall_clock;
@@ -30,6 +31,7 @@ pub use occurrence::{Deadline, Occurrence, Verdict, Why, window};
 pub use pattern::{Direction, Pattern};
 pub use refused::Refused;
 pub use rrule::Rrule;
-pub use slots::{Range, Recurrence, Slots};
+pub use rule::{Range, Recurrence};
+pub use slots::Slots;
 pub use spread::spread;
 pub use wall_clock::{Dst, Gap, Overlap, Reading, Span, WallClock};

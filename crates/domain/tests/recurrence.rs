@@ -230,6 +230,16 @@ fn a_bounded_schedule_that_is_over_is_no_fault() {
 }
 
 #[test]
+fn dates_without_a_window_are_named() {
+    // Put forward from 02:00 to 03:00 on 5 January.
+    let clock = Made { first: 0, changes: BTreeMap::from([(START + 4 * 24 * HOUR + 2 * HOUR, 3_600)]) };
+    let time = |text| TimeOfDay::parse(text).expect("a time");
+    let rule = Recurrence { deadline: Some(Deadline { time: time("02:45"), days: 0 }), ..schedule("15 2 * * *", None, Dst::default()) };
+    let bad = rule.without_window(&clock, two_months(), 10);
+    assert_eq!(bad.iter().map(|o| (o.business_date(), o.verdict)).collect::<Vec<_>>(), [(date("2027-01-05"), Verdict::InvalidWindow)]);
+}
+
+#[test]
 fn the_ends_of_time_are_no_panic() {
     let clock = Made { first: 3_600, changes: BTreeMap::new() };
     for cron in ["0 9 * * *", "* * * * *", "0 9 29 2 *"] {

@@ -7,128 +7,21 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use super::business::{Calendar, Roll};
+use super::business::Roll;
 use super::civil::{Date, Local, TimeOfDay};
 use super::cron::{Class, Cron};
-use super::limits::{DEADLINE_DAYS_MAX, QUIET_DAYS, QUIET_YEARS};
-use super::occurrence::{Deadline, Occurrence, Verdict, Why, judge, why, window};
+use super::limits::QUIET_DAYS;
+use super::occurrence::{Occurrence, Verdict, Why, judge, why, window};
 use super::pattern::{Direction, Feed, Pattern};
-use super::refused::Refused;
-use super::wall_clock::{Dst, WallClock, earliest, instant, reads};
+use super::rule::{Range, Recurrence};
+use super::wall_clock::{WallClock, earliest, instant, reads};
 use crate::moment::Moment;
 
-const MILLISECOND: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
 /// Days around a moment whose jobs may lie at it: a gap or an overlap of a whole day, and one for safety.
 const MARGIN_DAYS: i32 = 2;
 
-/// When a schedule's jobs run.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Recurrence {
-    /// What is repeated.
-    pub pattern: Pattern,
-    /// Which dates are business days.
-    pub calendar: Calendar,
-    /// Where a date that isn't one rolls to; `None`: it is sent on that date.
-    pub roll: Option<Roll>,
-    /// When automation stops, counted from the date of the send before any gap.
-    pub deadline: Option<Deadline>,
-    /// The choice where clocks change.
-    pub dst: Dst,
-    /// The first nominal date.
-    pub start: Option<Date>,
-    /// The last nominal date.
-    pub end: Option<Date>,
-}
-
-/// Moments from one to another, both included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Range {
-    from: Moment,
-    to: Moment,
-}
-
-impl Range {
-    /// All moments.
-    pub const ALL: Self = Self { from: Moment::from_millis(i64::MIN), to: Moment::from_millis(i64::MAX) };
-
-    /// Those of them that are later than a moment.
-    #[must_use]
-    pub fn after(self, at: Moment) -> Self {
-        self.from(at.plus(MILLISECOND))
-    }
-
-    /// Those of them that are not earlier.
-    #[must_use]
-    pub fn from(self, at: Moment) -> Self {
-        Self { from: self.from.max(at), ..self }
-    }
-
-    /// Those of them that are not later.
-    #[must_use]
-    pub fn to(self, at: Moment) -> Self {
-        Self { to: self.to.min(at), ..self }
-    }
-}
-
 impl Recurrence {
-    /// A pattern on all days, without deadline or bounds, by our rule.
-    pub fn plain(pattern: Pattern) -> Self {
-        Self { pattern, calendar: Calendar::every_day(), roll: None, deadline: None, dst: Dst::default(), start: None, end: None }
-    }
-
-    /// Whether its parts fit together.
-    ///
-    /// # Errors
-    /// The field and what is allowed.
-    pub fn check(&self) -> Result<(), Refused> {
-        self.pattern.check()?;
-        let skips_at_most = matches!(self.roll, None | Some(Roll::Skip));
-        if self.pattern.class() == Class::Interval && !skips_at_most {
-            return Err(Refused::new("roll", "an interval job runs as time passes and can't roll; allowed: skip"));
-        }
-        if self.deadline.is_some_and(|d| d.days.abs() > DEADLINE_DAYS_MAX) {
-            return Err(Refused::new("deadline_days", format!("allowed: up to {DEADLINE_DAYS_MAX}")));
-        }
-        if let (Some(start), Some(end)) = (self.start, self.end)
-            && start > end
-        {
-            return Err(Refused::new("end", "lies before the start"));
-        }
-        Ok(())
-    }
-
-    /// Whether it fires at all from a moment on: what never does is refused at creation.
-    ///
-    /// # Errors
-    /// That it never fires. One that has a last date, COUNT or UNTIL may be over; that is no fault.
-    pub fn check_fires(&self, clock: &dyn WallClock, range: Range) -> Result<(), Refused> {
-        let ends = self.end.is_some() || range.to != Range::ALL.to || matches!(&self.pattern, Pattern::Around { .. });
-        let ends = ends || matches!(&self.pattern, Pattern::Rrule(rule) if rule.ends());
-        if ends || self.sends(clock, range).next().is_some() {
-            return Ok(());
-        }
-        Err(Refused::new("schedule", format!("never fires: nothing within {QUIET_YEARS} years")))
-    }
-
-    /// The occurrences of a range that have a release, in order.
-    pub fn sends<'a>(&'a self, clock: &'a dyn WallClock, range: Range) -> impl Iterator<Item = Occurrence> + 'a {
-        let (mut slots, mut heard) = (self.slots(clock, range), None);
-        std::iter::from_fn(move || {
-            loop {
-                let slot = slots.next()?;
-                let date = slot.business_date();
-                if slot.verdict != Verdict::NoJob {
-                    heard = Some(date);
-                    return Some(slot);
-                }
-                if date.since(*heard.get_or_insert(date)) > QUIET_DAYS {
-                    return None;
-                }
-            }
-        })
-    }
-
     /// All of a range's occurrences, those too that have no job and why: what a preview and a day's board show.
     pub fn slots<'a>(&'a self, clock: &'a dyn WallClock, range: Range) -> Slots<'a> {
         let walk = match &self.pattern {
@@ -143,7 +36,9 @@ impl Recurrence {
                 let runs = if passed > 0 { (passed as u128).div_ceil(step as u128) as i64 } else { 0 };
                 Walk::Hours { step, next: Moment::from_millis(anchor.as_millis().saturating_add(step.saturating_mul(runs))), heard: None }
             }
-            Pattern::Around { dates, .. } => Walk::Listed { dates: dates.iter() },
+            Pattern::Around { dates, direction, n, time } => {
+                Walk::Listed { dates: dates.iter(), around: Around { direction: *direction, n: *n, time: *time } }
+            }
             Pattern::Cron { .. }
             | Pattern::NthBusinessDay { .. }
             | Pattern::MonthlyClamped { .. }
@@ -185,7 +80,15 @@ enum Walk<'a> {
     Dates(Box<Dates<'a>>),
     Minutes { cron: &'a Cron, cursor: Moment, heard: Option<Moment> },
     Hours { step: i64, next: Moment, heard: Option<Moment> },
-    Listed { dates: std::slice::Iter<'a, Date> },
+    Listed { dates: std::slice::Iter<'a, Date>, around: Around },
+}
+
+/// How the send of a listed date is found.
+#[derive(Clone, Copy)]
+struct Around {
+    direction: Direction,
+    n: u32,
+    time: TimeOfDay,
 }
 
 struct Dates<'a> {
@@ -235,12 +138,12 @@ impl Iterator for Slots<'_> {
                     return Some(occurrence);
                 }
             },
-            Walk::Listed { dates } => loop {
+            Walk::Listed { dates, around } => loop {
                 let date = *dates.next()?;
                 if rule.start.is_some_and(|start| date < start) || rule.end.is_some_and(|end| date > end) {
                     continue;
                 }
-                let occurrence = listed(rule, *clock, date);
+                let occurrence = listed(rule, *clock, date, *around);
                 if occurrence.at >= range.from && occurrence.at <= range.to {
                     return Some(occurrence);
                 }
@@ -370,22 +273,20 @@ fn passing(rule: &Recurrence, clock: &dyn WallClock, at: Moment) -> Option<Optio
 }
 
 /// The job of a listed date, some days before or after it.
-fn listed(rule: &Recurrence, clock: &dyn WallClock, date: Date) -> Occurrence {
-    let Pattern::Around { direction, n, time, .. } = &rule.pattern else {
-        unreachable!("only a list of dates is walked as one");
-    };
+fn listed(rule: &Recurrence, clock: &dyn WallClock, date: Date, around: Around) -> Occurrence {
+    let Around { direction, n, time } = around;
     let found = match direction {
-        Direction::BusinessDaysBefore => rule.calendar.before(date, *n),
-        Direction::BusinessDaysAfter => rule.calendar.after(date, *n),
-        Direction::CalendarDaysBefore => date.plus(-i32::try_from(*n).unwrap_or(i32::MAX)),
+        Direction::BusinessDaysBefore => rule.calendar.before(date, n),
+        Direction::BusinessDaysAfter => rule.calendar.after(date, n),
+        Direction::CalendarDaysBefore => date.plus(-i32::try_from(n).unwrap_or(i32::MAX)),
     };
     let Some(send) = rule.roll.map_or(Some(found), |roll| rule.calendar.roll(found, roll)) else {
-        return no_job(date.at(*time), earliest(clock, found.at(*time)), Why::NotABusinessDay);
+        return no_job(date.at(time), earliest(clock, found.at(time)), Why::NotABusinessDay);
     };
-    let mut occurrence = window(clock, send.at(*time), rule.deadline, rule.dst);
+    let mut occurrence = window(clock, send.at(time), rule.deadline, rule.dst);
     if send != found {
         occurrence.why.get_or_insert(Why::Rolled);
     }
-    occurrence.nominal = date.at(*time);
+    occurrence.nominal = date.at(time);
     occurrence
 }
