@@ -6,7 +6,8 @@ use std::time::Duration;
 use curfew_testkit::sim::{BrokerFaults, QueueKind, Service, Standing, Survives, Weather, World};
 use tokio::time::sleep;
 
-use crate::fleet::{Fleet, Place, places};
+use crate::fleet::{Fleet, Place, Role, places};
+use crate::moments::{Befalls, points_of};
 
 /// What goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +15,8 @@ pub enum Fault {
     Kill,
     KillAll,
     Freeze,
+    KilledAtMoment,
+    FrozenAtMoment,
     Drain,
     CutOff,
     CallsLost,
@@ -43,10 +46,12 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 29] = [
+    pub const ALL: [Fault; 31] = [
         Fault::Kill,
         Fault::KillAll,
         Fault::Freeze,
+        Fault::KilledAtMoment,
+        Fault::FrozenAtMoment,
         Fault::Drain,
         Fault::CutOff,
         Fault::CallsLost,
@@ -78,8 +83,10 @@ impl Fault {
     /// How heavy it is in the draw: what concerns one process comes most often.
     const fn weight(self) -> u64 {
         match self {
-            Fault::Kill => 8,
-            Fault::Freeze => 6,
+            Fault::Kill => 5,
+            Fault::FrozenAtMoment => 10,
+            Fault::KilledAtMoment => 7,
+            Fault::Freeze => 5,
             Fault::AnswersLost => 4,
             Fault::Drain | Fault::CutOff | Fault::CallsLost | Fault::ConnectionsReset => 3,
             Fault::KillAll
@@ -122,20 +129,22 @@ pub async fn happen(fleet: &Arc<Fleet>, count: u64, from: Duration, until: Durat
     let mut under_way = Vec::new();
     for moment in moments {
         sleep(moment.saturating_sub(world.elapsed())).await;
-        let fault = Fault::draw(world);
+        let favoured = fleet.planted.favours().filter(|_| world.happens(50.0));
+        let fault = favoured.map_or_else(|| Fault::draw(world), |(fault, _)| fault);
         let lasts = world.between(Duration::from_millis(200), Duration::from_secs(if world.happens(25.0) { 40 } else { 8 }));
         world.count(&format!("fault: {fault:?}"));
         world.note(&format!("{fault:?} for {lasts:?}"));
-        under_way.push(tokio::spawn(happens(Arc::clone(fleet), fault, lasts)));
+        under_way.push(tokio::spawn(happens(Arc::clone(fleet), fault, favoured.map(|(_, role)| role), lasts)));
     }
     for one in under_way {
         one.await.expect("a fault goes as planned");
     }
 }
 
-async fn happens(fleet: Arc<Fleet>, fault: Fault, lasts: Duration) {
+async fn happens(fleet: Arc<Fleet>, fault: Fault, favoured: Option<Role>, lasts: Duration) {
     let world = fleet.world.clone();
-    let place = *world.one_of(&places()).expect("some");
+    let drawn = *world.one_of(&places()).expect("some");
+    let place = favoured.map_or(drawn, |role| (role, drawn.1));
     let node = world.below(2) as usize;
     match fault {
         Fault::Kill => killed(&fleet, place, lasts / 4).await,
@@ -145,6 +154,21 @@ async fn happens(fleet: Arc<Fleet>, fault: Fault, lasts: Duration) {
             places().into_iter().for_each(|place| revive(&fleet, place));
         }
         Fault::Freeze => frozen(&fleet, place, lasts).await,
+        Fault::KilledAtMoment => {
+            let place = if favoured.is_some() { place } else { mostly_a_worker(&world, place) };
+            let point = *world.one_of(points_of(place.0)).expect("some");
+            fleet.arm(place, point, Befalls::Killed);
+            sleep(lasts).await;
+            revive(&fleet, place);
+        }
+        Fault::FrozenAtMoment => {
+            let place = if favoured.is_some() { place } else { mostly_a_worker(&world, place) };
+            let point = *world.one_of(points_of(place.0)).expect("some");
+            let long = place.0 == Role::Scheduler || world.happens(20.0);
+            let frozen = if long { world.between(Duration::from_secs(60), Duration::from_secs(150)) } else { lasts.max(Duration::from_secs(4)) * 2 };
+            fleet.arm(place, point, Befalls::Frozen(frozen));
+            sleep(lasts).await;
+        }
         Fault::Drain => {
             fleet.drain(place).await;
             sleep(lasts / 8).await;
@@ -189,6 +213,11 @@ async fn happens(fleet: Arc<Fleet>, fault: Fault, lasts: Duration) {
         Fault::MailDown => down(fleet.relay.service(), lasts).await,
         Fault::ConnectionsReset => fleet.relay.reset_all(),
     }
+}
+
+/// Most moments that matter are a worker's.
+fn mostly_a_worker(world: &World, place: Place) -> Place {
+    if world.happens(60.0) { (Role::Worker, place.1) } else { place }
 }
 
 /// A new process takes a dead one's place.
@@ -275,12 +304,10 @@ pub fn mend(fleet: &Arc<Fleet>) {
     }
     *fleet.broker.faults() = BrokerFaults::default();
     fleet.broker.unblock();
+    fleet.disarm();
     fleet.store.set_clock_offset(0);
     (0..2).for_each(|node| fleet.ledger.set_clock_offset(node, 0));
     for place in places() {
-        if let Some(process) = fleet.process(place) {
-            process.thaw();
-        }
         revive(fleet, place);
     }
     fleet.world.note("all is mended");

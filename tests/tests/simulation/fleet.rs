@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use curfew_book::Book;
 use curfew_broker::Broker;
 use curfew_content::Artifacts;
-use curfew_courier::pause::NoPauses;
+use curfew_courier::pause::{Pauses, Point};
 use curfew_courier::{Machine, Rulebook, TransportRules};
 use curfew_deadletter::DeadLetter;
 use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
@@ -28,6 +28,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::moments::{Befalls, Moments};
 use crate::plant::Planted;
 use crate::{SHARDS, beside, jobs};
 
@@ -37,6 +38,8 @@ pub const STAGING_WINDOW: Duration = Duration::from_secs(60);
 pub const CLAIM_GRACE: Duration = Duration::from_secs(2);
 const CONCURRENCY: u32 = 4;
 const RELAY: &str = "relay.example";
+/// Long enough for a create that is refused once its read is 60 s old, short enough to end in a run.
+const TOMBSTONE: Duration = Duration::from_secs(75);
 /// How long a drain takes at the most.
 const DRAIN: Duration = Duration::from_secs(20);
 
@@ -83,9 +86,11 @@ pub struct Fleet {
     pub relay: Arc<SimRelay>,
     pub keyring: Arc<Keyring>,
     pub rulebook: Arc<Rulebook>,
-    planted: Planted,
+    pub planted: Planted,
     running: Mutex<BTreeMap<Place, Running>>,
     lives: Mutex<u32>,
+    /// Moments that shall be hit, by place.
+    armed: Mutex<BTreeMap<Place, (Point, Befalls)>>,
 }
 
 /// What one process reaches the servers by.
@@ -108,7 +113,7 @@ impl Fleet {
             .map(|policy| (policy.name.clone(), policy));
         let transports = BTreeMap::from([("default".to_owned(), TransportRules { idempotency_window: None, attempt_max: attempt_max() })]);
         Arc::new(Self {
-            ledger: SimLedgerServer::start(world, SimLedgerOptions { shards: SHARDS, ..SimLedgerOptions::default() }),
+            ledger: SimLedgerServer::start(world, SimLedgerOptions { shards: SHARDS, tombstone_max: TOMBSTONE, ..SimLedgerOptions::default() }),
             store: SimStoreServer::new(world, planted.store()),
             broker: Arc::new(SimBrokerServer::start(world, SHARDS)),
             relay: SimRelay::new(world, RELAY, Config { keep: Keep::Envelopes, ..Config::scripted(jobs::script(world.seed())) }),
@@ -118,6 +123,7 @@ impl Fleet {
             planted,
             running: Mutex::default(),
             lives: Mutex::default(),
+            armed: Mutex::default(),
         })
     }
 
@@ -144,13 +150,14 @@ impl Fleet {
         assert!(before.is_none_or(|before| before.process.standing() == curfew_testkit::sim::Standing::Dead), "the place is empty");
         let fleet = Arc::clone(self);
         tokio::spawn(async move {
-            fleet.live(place.0, process, stop).await;
+            fleet.live(place, process, stop).await;
             ended.notify_one();
         });
     }
 
-    async fn live(&self, role: Role, process: Arc<Process>, stop: CancellationToken) {
-        let ports = self.ports(&process);
+    async fn live(self: &Arc<Self>, place: Place, process: Arc<Process>, stop: CancellationToken) {
+        let (role, ports) = (place.0, self.ports(&process));
+        let pauses: Arc<dyn Pauses> = Arc::new(Moments { fleet: Arc::clone(self), place, process: Arc::clone(&process) });
         let machine: Arc<dyn Machine> = Arc::new(SimMachine { world: self.world.clone() });
         let until = CancellationToken::new();
         let clocks = tokio::spawn(beside::watch_clocks(ports.clone(), Arc::clone(&machine), until.clone()));
@@ -158,12 +165,12 @@ impl Fleet {
             Role::Scheduler => {
                 let id = WorkerId(self.world.uuid());
                 let place = beside::enrol(&ports, &self.world, id, role, until.clone()).await;
-                Arc::new(Scheduler::new(self.scheduler(&ports, machine), scheduler_settings(), Arc::new(Notify::new()))).run(stop).await;
+                Arc::new(Scheduler::new(self.scheduler(&ports, machine, pauses), scheduler_settings(), Arc::new(Notify::new()))).run(stop).await;
                 (place, true)
             }
             Role::Worker => {
                 let worker = loop {
-                    match Worker::new(self.worker(&ports, &process, Arc::clone(&machine)), worker_settings()).await {
+                    match Worker::new(self.worker(&ports, &process, Arc::clone(&machine), Arc::clone(&pauses)), worker_settings()).await {
                         Ok(worker) => break worker,
                         Err(_away) => sleep(Duration::from_secs(1)).await,
                     }
@@ -176,7 +183,7 @@ impl Fleet {
                 let id = WorkerId(self.world.uuid());
                 let place = beside::enrol(&ports, &self.world, id, role, until.clone()).await;
                 let settings = curfew_deadletter::Settings { shards: shards(), tick: TICK * 2 };
-                Arc::new(DeadLetter::new(self.deadletter(&ports), settings)).run(stop).await;
+                Arc::new(DeadLetter::new(self.deadletter(&ports, pauses), settings)).run(stop).await;
                 (place, true)
             }
         };
@@ -203,6 +210,22 @@ impl Fleet {
         }
     }
 
+    /// The next process that comes to this moment in a place is hit.
+    pub fn arm(&self, place: Place, point: Point, befalls: Befalls) {
+        self.armed.lock().expect("one thread").insert(place, (point, befalls));
+    }
+
+    /// Nothing is hit any more.
+    pub fn disarm(&self) {
+        self.armed.lock().expect("one thread").clear();
+    }
+
+    /// What befalls a place that has come to a moment; once.
+    pub fn hit(&self, place: Place, point: Point) -> Option<Befalls> {
+        let mut armed = self.armed.lock().expect("one thread");
+        if armed.get(&place).is_some_and(|(at, _)| *at == point) { armed.remove(&place).map(|(_, befalls)| befalls) } else { None }
+    }
+
     /// The process of a place, dead or alive.
     pub fn process(&self, place: Place) -> Option<Arc<Process>> {
         self.running().get(&place).map(|running| Arc::clone(&running.process))
@@ -212,7 +235,7 @@ impl Fleet {
         self.running.lock().expect("one thread")
     }
 
-    fn scheduler(&self, ports: &Ports, machine: Arc<dyn Machine>) -> curfew_scheduler::Ports {
+    fn scheduler(&self, ports: &Ports, machine: Arc<dyn Machine>, pauses: Arc<dyn Pauses>) -> curfew_scheduler::Ports {
         curfew_scheduler::Ports {
             ledger: Arc::clone(&ports.ledger) as Arc<dyn Ledger>,
             book: Arc::clone(&ports.store) as Arc<dyn Book>,
@@ -220,11 +243,11 @@ impl Fleet {
             broker: Arc::clone(&ports.broker) as Arc<dyn Broker>,
             rulebook: Arc::clone(&self.rulebook),
             machine,
-            pauses: Arc::new(NoPauses),
+            pauses,
         }
     }
 
-    fn worker(&self, ports: &Ports, process: &Arc<Process>, machine: Arc<dyn Machine>) -> curfew_worker::Ports {
+    fn worker(&self, ports: &Ports, process: &Arc<Process>, machine: Arc<dyn Machine>, pauses: Arc<dyn Pauses>) -> curfew_worker::Ports {
         curfew_worker::Ports {
             ledger: Arc::clone(&ports.ledger) as Arc<dyn Ledger>,
             book: Arc::clone(&ports.store) as Arc<dyn Book>,
@@ -234,11 +257,11 @@ impl Fleet {
             artifacts: Arc::new(Artifacts::new(std::path::Path::new("."), &[]).expect("no roots are good roots")),
             lanes: Arc::new(BTreeMap::from([("default".to_owned(), Arc::new(self.lane(process)))])),
             machine,
-            pauses: Arc::new(NoPauses),
+            pauses,
         }
     }
 
-    fn deadletter(&self, ports: &Ports) -> curfew_deadletter::Ports {
+    fn deadletter(&self, ports: &Ports, pauses: Arc<dyn Pauses>) -> curfew_deadletter::Ports {
         curfew_deadletter::Ports {
             ledger: Arc::clone(&ports.ledger) as Arc<dyn Ledger>,
             book: Arc::clone(&ports.store) as Arc<dyn Book>,
@@ -246,7 +269,7 @@ impl Fleet {
             broker: Arc::clone(&ports.broker) as Arc<dyn Broker>,
             keyring: Arc::clone(&self.keyring),
             owners: Arc::default(),
-            pauses: Arc::new(NoPauses),
+            pauses,
         }
     }
 

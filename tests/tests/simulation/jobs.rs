@@ -17,7 +17,8 @@ use crate::SHARDS;
 pub const DATE: &str = "2026-12-01";
 const TENANTS: [&str; 6] = ["acme", "birch", "cedar", "dogwood", "elm", "fir"];
 /// Most are well; the rest meet each fate several times in a batch.
-const FATES: [&str; 16] = ["ok", "ok", "ok", "ok", "ok", "late", "late", "gone", "lost", "mute", "slow", "flaky", "busy", "late-dot", "echo", "torn"];
+const FATES: [&str; 17] =
+    ["ok", "ok", "ok", "ok", "ok", "late", "late", "gone", "lost", "mute", "slow", "slow", "flaky", "busy", "late-dot", "echo", "torn"];
 
 /// A job as the door would accept it now.
 pub fn draw(world: &World, keyring: &Keyring, n: u64, now: Moment) -> Job {
@@ -40,7 +41,8 @@ pub fn draw(world: &World, keyring: &Keyring, n: u64, now: Moment) -> Job {
         to_address: address.clone(),
         to_name: None,
         subject: format!("Report {n}"),
-        text: Some("A line of the report, and some more of it, so that a small window closes.\n".repeat(40)),
+        // A long one where the server is to stop reading in its midst: what buffers take doesn't stop it.
+        text: Some("A line of the report, and some more of it, so that a small window closes.\n".repeat(if fate == "slow" { 600 } else { 20 })),
         html: None,
         list_unsubscribe: None,
         attachments: Vec::new(),

@@ -19,6 +19,7 @@ mod faults;
 mod fleet;
 mod jobs;
 mod judge;
+mod moments;
 mod net;
 mod people;
 mod plant;

@@ -4,6 +4,9 @@ use curfew_domain::simulation::{self, Bug};
 use curfew_testkit::sim::{LedgerBugs, StoreBugs};
 use curfew_transport::smtp::SmtpConfig;
 
+use crate::faults::Fault;
+use crate::fleet::Role;
+
 /// What is planted in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Planted {
@@ -16,7 +19,7 @@ pub enum Planted {
 }
 
 impl Planted {
-    /// All of them, with the promise that it breaks.
+    /// All of them, with the promise that it breaks; empty where the store's own rules say it in their words.
     pub const ALL: [(Planted, &str); 10] = [
         (Planted::InTheCode(Bug::NoIntent), "P1"),
         (Planted::InTheCode(Bug::NoLastLook), "P"),
@@ -26,7 +29,7 @@ impl Planted {
         (Planted::NoVersionCheck, "P"),
         (Planted::InTheCode(Bug::RepublishDuringBacklog), "backlog"),
         (Planted::InTheCode(Bug::NoDeadlineCheck), "P3"),
-        (Planted::UpsertedReviewItems, "P5"),
+        (Planted::UpsertedReviewItems, ""),
         (Planted::CreateWithoutReadAt, "P"),
     ];
 
@@ -40,6 +43,16 @@ impl Planted {
             | Planted::UpsertedReviewItems
             | Planted::DirtyConnectionReused => None,
         });
+    }
+
+    /// A fault that comes more often where this is planted, and the role that it befalls: a bug whose chance is one in hundreds of runs.
+    pub fn favours(self) -> Option<(Fault, Role)> {
+        match self {
+            Planted::CreateWithoutReadAt => Some((Fault::FrozenAtMoment, Role::Scheduler)),
+            Planted::UpsertedReviewItems => Some((Fault::FrozenAtMoment, Role::DeadLetter)),
+            Planted::InTheCode(Bug::NoLastLook) => Some((Fault::FrozenAtMoment, Role::Worker)),
+            Planted::Nothing | Planted::InTheCode(_) | Planted::NoVersionCheck | Planted::DirtyConnectionReused => None,
+        }
     }
 
     pub fn ledger(self) -> LedgerBugs {

@@ -19,7 +19,7 @@ const FAULTS_UNTIL: Duration = Duration::from_secs(75);
 /// Once all is mended everything ends by then: the longest lease counts from a recovery on, and a deadline may lie far ahead.
 const ENDS_WITHIN: Duration = Duration::from_secs(45 * 60);
 /// By how much clocks that nobody distrusts are off, and what a way takes.
-const SLACK: Duration = Duration::from_millis(4_500);
+const SLACK: Duration = Duration::from_millis(3_000);
 
 /// What a run came to.
 pub struct Came {

@@ -3,6 +3,7 @@
 //!
 //! Single recoveries under single faults: `faults.rs`. A failure prints its seed: `CURFEW_SIM_SEED=n` runs that one alone, `CURFEW_SIM_LIVES=n` runs so many.
 
+mod dice;
 mod faults;
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,6 +31,8 @@ use curfew_store::{OpenOptions, Sqlite};
 use curfew_testservers::redis::Redis;
 use uuid::Uuid;
 
+use dice::Dice;
+
 const SHARD: Shard = Shard(0);
 const LEASE: Duration = Duration::from_secs(20);
 const JOBS: u64 = 4;
@@ -39,19 +42,6 @@ const FOR_LONG: Duration = Duration::from_secs(600);
 /// Copies all keys beside; puts them back, as another server would have them.
 const SAVE: &str = "redis.call('SELECT', 1) redis.call('FLUSHDB') redis.call('SELECT', 0) for _, k in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', k, k, 'DB', 1) end return 'ok'";
 const LOSE: &str = "redis.call('SELECT', 0) redis.call('FLUSHDB') redis.call('SELECT', 1) for _, k in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', k, k, 'DB', 0) end redis.call('SELECT', 0) for _, k in ipairs(redis.call('KEYS', '*:meta')) do redis.call('HSET', k, 'run_id', 'another') end return 'ok'";
-
-/// Numbers that a seed alone decides (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % n
-    }
-}
 
 enum Holding {
     Claimed(Record),

@@ -325,8 +325,7 @@ pub enum TryVerb {
     )]
     Decision(TryFile),
     /// When a schedule's jobs run, and by when
-    #[command(
-        after_help = "In: \"timezone\" and \"cron\", or \"rule\", or \"business_dates\" with \"release_local\".\n\
+    #[command(after_help = "In: \"timezone\" and \"cron\", or \"rule\", or \"business_dates\" with \"release_local\".\n\
         Which: \"start_utc\",\"start_inclusive\",\"not_before_utc\",\"not_after_utc\",\"start_date\",\"end_date\",\n\
         \"count\" (10).\n\
         Window: \"deadline_local\",\"deadline_day_offset\". Business days: \"business_week\",\"holidays\",\"roll\".\n\
@@ -338,8 +337,7 @@ pub enum TryVerb {
         Out: {\"occurrences\":[{\"release_at\",\"deadline_at\",\"business_date\",\"send_date\",\"verdict\"}],\"refused\"};\n\
         verdict ok, invalid_window, no_job or no_deadline.\n\nExample:\n  \
         echo '{\"cron\":\"30 8 * * 1-5\",\"timezone\":\"America/New_York\",\"start_utc\":\"2027-03-12T00:00:00Z\"}' |\n    \
-        curfew try schedule"
-    )]
+        curfew try schedule")]
     Schedule(TryFile),
 }
 

@@ -12,6 +12,9 @@ use crate::{Moment, OutcomeClass, Reason, Record, State, Token};
 /// `claimed` under a lease that is over: as a transient outcome. `handoff`: in doubt by definition, never sent again by automation.
 pub(super) fn lease_over(record: &Record, rules: Rules<'_>, now: Moment) -> Result<Change, Refusal> {
     let until = record.lease_until.unwrap_or(now);
+    if planted(Bug::ResendOnLeaseExpiry) && record.state == State::Handoff {
+        return lease_over(&Record { state: State::Claimed, token: None, ..record.clone() }, rules, now);
+    }
     match record.state {
         State::Claimed | State::Handoff if now < until => Err(Refusal::LeaseRuns(until)),
         State::Claimed => {
@@ -21,8 +24,8 @@ pub(super) fn lease_over(record: &Record, rules: Rules<'_>, now: Moment) -> Resu
         }
         State::Handoff if record.token == Some(Token::ANY) => super::recovery::rolled_back(record, None, now),
         State::Handoff => {
-            let class = if planted(Bug::ResendOnLeaseExpiry) { OutcomeClass::Transient } else { OutcomeClass::Ambiguous };
-            let mut outcome = Outcome::new(class, Stage::Dot, "lease-over", "the worker's lease ended after the intent and before a verdict");
+            let mut outcome =
+                Outcome::new(OutcomeClass::Ambiguous, Stage::Dot, "lease-over", "the worker's lease ended after the intent and before a verdict");
             outcome.cause = Some(Reason::LeaseExpired);
             Ok(not_accepted(record, &outcome, rules, "scheduler", now))
         }

@@ -121,7 +121,12 @@ impl SimLedger {
             let served = client.served_of(node, items.len());
             let (elapsed, true_now, mut nodes) = (server.world.elapsed(), server.world.now(), server.nodes());
             let whole = served == items.len();
-            let terms = Terms { now: nodes[node].clock(true_now), horizon: server.options.horizon, bugs: client.bugs };
+            let terms = Terms {
+                now: nodes[node].clock(true_now),
+                horizon: server.options.horizon,
+                tombstone_max: server.options.tombstone_max,
+                bugs: client.bugs,
+            };
             let answers = items.into_iter().take(served).map(|(named, item)| {
                 let asked =
                     Asked { hands, incarnation: named.or(first_seen), run_id: conn.run_id.clone(), replication_id: conn.replication_id.clone() };

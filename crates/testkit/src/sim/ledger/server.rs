@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use curfew_domain::limits::TOMBSTONE;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::{Key, Moment, Record, Shard};
 use curfew_ledger::{Entry, Hold};
@@ -23,6 +24,8 @@ pub struct SimLedgerOptions {
     pub nodes: usize,
     /// The longest rung in use.
     pub horizon: Duration,
+    /// A tombstone stands for so long at the most: its whole life would outlast a run.
+    pub tombstone_max: Duration,
     /// After so long without an answer a client gives up.
     pub answer_max: Duration,
     /// In which shard a tenant stands.
@@ -32,7 +35,7 @@ pub struct SimLedgerOptions {
 impl Default for SimLedgerOptions {
     fn default() -> Self {
         let horizon = Duration::from_secs(32);
-        Self { shards: 4, nodes: 2, horizon, answer_max: Duration::from_secs(3), shard_of: Shard::of_tenant }
+        Self { shards: 4, nodes: 2, horizon, tombstone_max: TOMBSTONE, answer_max: Duration::from_secs(3), shard_of: Shard::of_tenant }
     }
 }
 

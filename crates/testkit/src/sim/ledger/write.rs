@@ -18,6 +18,7 @@ pub(super) struct Terms {
     /// By the node's clock.
     pub now: Moment,
     pub horizon: Duration,
+    pub tombstone_max: Duration,
     pub bugs: LedgerBugs,
 }
 
@@ -164,7 +165,7 @@ impl Job {
             timer: change.timer.map(|timer| (timer.index, timer.at)),
             postponed: 0,
             line: change.line.map(|due| rung::line_at(due, terms.now, terms.horizon)),
-            expires_at: change.expires_at,
+            expires_at: change.expires_at.map(|at| at.min(terms.now.plus(terms.tombstone_max))),
             record: change.record,
         }
     }

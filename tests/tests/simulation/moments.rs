@@ -1,0 +1,66 @@
+//! Moments between two steps that a fault wants to hit: a process that comes there is killed, or freezes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use curfew_courier::pause::{Pauses, Point};
+use curfew_domain::Key;
+use curfew_testkit::sim::Process;
+use tokio::time::sleep;
+
+use crate::fleet::{Fleet, Place, Role};
+
+/// What befalls a process at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Befalls {
+    Killed,
+    Frozen(Duration),
+}
+
+/// The moments in a role's work.
+pub const fn points_of(role: Role) -> &'static [Point] {
+    match role {
+        Role::Scheduler => &[Point::BeforeStaging],
+        Role::Worker => &[
+            Point::AfterClaim,
+            Point::BeforeIntent,
+            Point::AfterIntent,
+            Point::AfterIntent,
+            Point::LastLook,
+            Point::LastLook,
+            Point::AfterVerdict,
+            Point::AfterVerdict,
+            Point::AfterReport,
+        ],
+        Role::DeadLetter => &[Point::BeforeRecord],
+    }
+}
+
+/// A process whose moments may be hit.
+pub struct Moments {
+    pub fleet: Arc<Fleet>,
+    pub place: Place,
+    pub process: Arc<Process>,
+}
+
+#[async_trait]
+impl Pauses for Moments {
+    async fn at(&self, point: Point, _key: &Key) {
+        let Some(befalls) = self.fleet.hit(self.place, point) else { return };
+        self.fleet.world.count(&format!("at {}: {}", point.word(), if befalls == Befalls::Killed { "killed" } else { "frozen" }));
+        self.fleet.world.note(&format!("{} at {}: {befalls:?}", self.process.name(), point.word()));
+        match befalls {
+            Befalls::Killed => self.process.kill(),
+            Befalls::Frozen(lasts) => {
+                self.process.freeze();
+                let process = Arc::clone(&self.process);
+                tokio::spawn(async move {
+                    sleep(lasts).await;
+                    process.thaw();
+                });
+            }
+        }
+        self.process.gate().await;
+    }
+}
