@@ -188,6 +188,9 @@ async fn a_row_that_cannot_be_read_holds_up_no_other() {
     tamper(&book, "UPDATE jobs SET facts = '\\x81a6666f726d617405' WHERE facts = '\\xc1'").await;
     assert_eq!(named(BookState::Staged).await, [(broken[0].0.clone(), WrittenBy::Newer)]);
     assert_eq!(named(BookState::Planned).await, []);
+    // A story that can't be read keeps its job from being settled, so it is named, too.
+    tamper(&book, "INSERT INTO job_history (id, entries) SELECT id, '\\xc1' FROM jobs ON CONFLICT (id) DO UPDATE SET entries = EXCLUDED.entries").await;
+    assert_eq!(named(BookState::Staged).await.len(), 3);
 }
 
 fn keys(planned: &[Planned]) -> HashSet<String> {

@@ -159,6 +159,9 @@ async fn a_row_that_cannot_be_read_holds_up_no_other() {
     tamper(&book, "UPDATE jobs SET facts = x'81a6666f726d617405' WHERE facts = x'c1'").await;
     assert_eq!(named(BookState::Staged).await, [(broken[0].0.clone(), WrittenBy::Newer)]);
     assert_eq!(named(BookState::Planned).await, []);
+    // A story that can't be read keeps its job from being settled, so it is named, too.
+    tamper(&book, "INSERT OR REPLACE INTO job_history (n, entries) SELECT n, x'c1' FROM jobs").await;
+    assert_eq!(named(BookState::Staged).await.len(), 3);
 }
 
 /// With 100,000 jobs far ahead a walk over them would cost tens of milliseconds at each tick.

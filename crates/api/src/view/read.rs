@@ -2,6 +2,7 @@
 
 use curfew_book::{BookState, Filter, JobView, Page, Row};
 use curfew_domain::history::HistoryEntry;
+use curfew_domain::record::WaitingFor;
 use curfew_domain::{JobId, Key, Moment, State};
 
 use super::job::{Around, owned_by_ledger};
@@ -51,10 +52,15 @@ impl ListedState {
         match self {
             Self::All => true,
             Self::Book(state) => body.state == state.word(),
-            Self::Record(state) => body.state == state.word(),
+            // Of a shard that recovers nobody knows which of them its jobs are in: they are shown under each, and say so.
+            Self::Record(state) => body.state == state.word() || recovers(body),
             Self::Active => body.state != BookState::Planned.word(),
         }
     }
+}
+
+fn recovers(body: &JobBody) -> bool {
+    body.state != BookState::Planned.word() && body.waiting_for.as_deref() == Some(WaitingFor::Recovery.word())
 }
 
 /// The row that a path names by id or key.

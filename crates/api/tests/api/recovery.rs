@@ -69,6 +69,9 @@ async fn a_shard_that_recovers_shows_what_the_book_knows_and_hides_no_other() {
     let active = [row(&ours, "scheduled", json!("recovery")), row(&others, "claimed", Value::Null)];
     assert_eq!(listed(&house, "/v1/jobs?state=active").await, active);
     assert_eq!(listed(&house, "/v1/jobs").await.len(), 4);
+    // Whatever it is in: who asks what is in flight must not be told "nothing".
+    assert_eq!(listed(&house, "/v1/jobs?state=handoff").await, [row(&ours, "scheduled", json!("recovery"))]);
+    assert_eq!(listed(&house, "/v1/jobs?state=claimed").await, active);
 
     // Its record is lost: that may come back, and makes no difference.
     server.ask(&["DEL", &format!("curfew:{{{shard}}}:job:{ours}")]).await;

@@ -30,12 +30,19 @@ pub(super) async fn guard(conn: &mut PgConnection, begun: &BegunIn) -> Result<()
 /// Rows looked at by one query of the auditor's.
 const UNREADABLE_PAGE: u32 = 500;
 
-/// Rows of a shard after a key, as they stand.
-async fn rows_after(book: &PostgresBook, shard: Shard, state: BookState, until: Moment, after: &str, limit: u32) -> Result<Vec<PgRow>, BookError> {
-    // Two queries, by partial indexes, which a state that is bound would not use.
-    let text = match state {
-        BookState::Planned => select!("light.sql", "rows_of_shard_planned.sql"),
-        BookState::Staged => select!("light.sql", "rows_of_shard_staged.sql"),
+/// Rows of a shard after a key, as they stand, by one of these two queries: partial indexes, which a state that is bound would not use.
+async fn rows_after(
+    book: &PostgresBook,
+    of: (Shard, BookState),
+    texts: [&'static str; 2],
+    until: Moment,
+    after: &str,
+    limit: u32,
+) -> Result<Vec<PgRow>, BookError> {
+    let (shard, [planned, staged]) = (of.0, texts);
+    let text = match of.1 {
+        BookState::Planned => planned,
+        BookState::Staged => staged,
         BookState::Sent | BookState::DeadLetter | BookState::Cancelled | BookState::Suppressed => return Ok(Vec::new()),
     };
     let query = sqlx::query(text).bind(i16::from(shard.0)).bind(until.as_millis()).bind(after).bind(i64::from(limit));
@@ -47,7 +54,8 @@ impl Recovery for PostgresBook {
     async fn rows_of(&self, shard: Shard, state: BookState, until: Moment, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
         let mut asked = limit;
         loop {
-            let found = rows_after(self, shard, state, until, after.map_or("", Key::as_str), asked).await?;
+            let texts = [select!("light.sql", "rows_of_shard_planned.sql"), select!("light.sql", "rows_of_shard_staged.sql")];
+            let found = rows_after(self, (shard, state), texts, until, after.map_or("", Key::as_str), asked).await?;
             let views = readable(&found, &self.unreadable)?;
             // The next look reads past those that can't be read: a page is short at the end alone.
             let enough = limit.saturating_add(u32::try_from(found.len() - views.len()).unwrap_or(u32::MAX));
@@ -61,7 +69,9 @@ impl Recovery for PostgresBook {
     async fn unreadable_of(&self, shard: Shard, state: BookState, until: Moment, limit: usize) -> Result<Vec<(String, WrittenBy)>, BookError> {
         let (mut left, mut after) = (Vec::new(), String::new());
         loop {
-            let found = rows_after(self, shard, state, until, &after, UNREADABLE_PAGE).await?;
+            // With their stories: staging and settling read those too.
+            let texts = [select!("history.sql", "rows_of_shard_planned.sql"), select!("history.sql", "rows_of_shard_staged.sql")];
+            let found = rows_after(self, (shard, state), texts, until, &after, UNREADABLE_PAGE).await?;
             for row in &found {
                 after = column(row, 1)?;
                 if locked(row).is_err() && left.len() < limit {

@@ -33,13 +33,20 @@ pub(super) async fn guard(conn: &mut SqliteConnection, begun: &BegunIn) -> Resul
 /// Rows looked at by one query of the auditor's.
 const UNREADABLE_PAGE: u32 = 500;
 
-/// Rows of a shard after a key, as they stand.
-async fn rows_after(book: &SqlBook, shard: Shard, state: BookState, until: Moment, after: &str, limit: u32) -> Result<Vec<SqliteRow>, BookError> {
+/// Rows of a shard after a key, as they stand, by this query.
+async fn rows_after(
+    book: &SqlBook,
+    of: (Shard, BookState),
+    text: &'static str,
+    until: Moment,
+    after: &str,
+    limit: u32,
+) -> Result<Vec<SqliteRow>, BookError> {
+    let (shard, state) = of;
     if !matches!(state, BookState::Planned | BookState::Staged) {
         return Ok(Vec::new());
     }
-    let query =
-        sqlx::query(select!("light.sql", "rows_of_shard.sql")).bind(shard.0).bind(code(state)).bind(until.as_millis()).bind(after).bind(limit);
+    let query = sqlx::query(text).bind(shard.0).bind(code(state)).bind(until.as_millis()).bind(after).bind(limit);
     query.fetch_all(book.store().read()).await.map_err(unread("list a shard's rows"))
 }
 
@@ -48,7 +55,8 @@ impl Recovery for SqlBook {
     async fn rows_of(&self, shard: Shard, state: BookState, until: Moment, after: Option<&Key>, limit: u32) -> Result<Vec<JobView>, BookError> {
         let mut asked = limit;
         loop {
-            let found = rows_after(self, shard, state, until, after.map_or("", Key::as_str), asked).await?;
+            let text = select!("light.sql", "rows_of_shard.sql");
+            let found = rows_after(self, (shard, state), text, until, after.map_or("", Key::as_str), asked).await?;
             let views = readable(&found, &self.unreadable)?;
             // The next look reads past those that can't be read: a page is short at the end alone.
             let enough = limit.saturating_add(u32::try_from(found.len() - views.len()).unwrap_or(u32::MAX));
@@ -62,7 +70,9 @@ impl Recovery for SqlBook {
     async fn unreadable_of(&self, shard: Shard, state: BookState, until: Moment, limit: usize) -> Result<Vec<(String, WrittenBy)>, BookError> {
         let (mut left, mut after) = (Vec::new(), String::new());
         loop {
-            let found = rows_after(self, shard, state, until, &after, UNREADABLE_PAGE).await?;
+            // With their stories: staging and settling read those too.
+            let text = select!("history.sql", "rows_of_shard.sql");
+            let found = rows_after(self, (shard, state), text, until, &after, UNREADABLE_PAGE).await?;
             for row in &found {
                 after = column(row, 2)?;
                 if locked(row).is_err() && left.len() < limit {
