@@ -23,7 +23,52 @@ const SEEDS_DEFAULT: u64 = 2_000;
 const PLANTED_MAX: u64 = 600;
 
 /// Refusals that no run meets, and why.
-const UNMET: &[(&str, &str)] = &[("TooManyDoubts", "it takes nine handoffs in doubt of one job")];
+const UNMET: &[(&str, &str)] = &[
+    ("TooManyDoubts", "it takes nine handoffs in doubt of one job"),
+    ("NotOwner", "who lost its lease hears it from the swap, which comes before the next transition"),
+    ("LeaseRuns", "the healer looks at the lease before it asks"),
+];
+
+/// Events that no run meets, and why.
+const UNMET_EVENTS: &[(&str, &str)] = &[("SentInGeneration", "it takes a lost tail over a replay of a job that was accepted: the model reaches it")];
+
+/// Effects without which a fault was drawn in vain.
+const EFFECTS: &[&str] = &[
+    "at after-claim: killed",
+    "at after-claim: panics",
+    "at before-intent: killed",
+    "at after-intent: killed",
+    "at after-intent: frozen",
+    "at last-look: killed",
+    "at last-look: frozen",
+    "at after-verdict: killed",
+    "at after-verdict: frozen",
+    "at after-report: killed",
+    "at before-staging: killed",
+    "at before-staging: frozen",
+    "at before-record: killed",
+    "at before-record: frozen",
+    "call lost: ledger-0",
+    "call lost: book",
+    "call lost: broker",
+    "answer lost: ledger-0",
+    "answer lost: book",
+    "answer lost: broker",
+    "ledger restarted, its tail lost",
+    "ledger wiped",
+    "confirm lost",
+    "publish lost",
+    "message duplicated",
+    "message reordered",
+    "rung early",
+    "rung late",
+    "ledger: handoff -> sent",
+    "ledger: handoff -> dead_letter",
+    "ledger: dead_letter, recorded -> sent",
+    "ledger: claimed -> scheduled",
+    "ledger: queued -> cancelled",
+    "ledger: scheduled -> suppressed",
+];
 
 #[derive(Default)]
 struct Batch {
@@ -71,11 +116,13 @@ impl Batch {
     /// What should have occurred and didn't.
     fn never(&self) -> Vec<String> {
         let faults = Fault::ALL.iter().map(|fault| format!("fault: {fault:?}")).filter(|name| !self.counts.contains_key(name));
-        let events = EVENTS.iter().filter(|event| !self.seen.contains_key(&(*event, CHANGED))).map(|event| format!("event {event}"));
+        let known = |event: &&&str| UNMET_EVENTS.iter().any(|(name, _)| name == *event);
+        let events = EVENTS.iter().filter(|event| !self.seen.contains_key(&(*event, CHANGED)) && !known(event)).map(|event| format!("event {event}"));
         let refused = |refusal: &&str| self.seen.keys().any(|(_, came)| **refusal == **came);
         let excused = |refusal: &&&str| UNMET.iter().any(|(name, _)| name == *refusal);
         let refusals = REFUSALS.iter().filter(|refusal| !refused(refusal) && !excused(&refusal)).map(|refusal| format!("refusal {refusal}"));
-        faults.chain(events).chain(refusals).collect()
+        let effects = EFFECTS.iter().filter(|effect| !self.counts.contains_key(**effect)).map(|effect| format!("effect {effect}"));
+        faults.chain(events).chain(refusals).chain(effects).collect()
     }
 }
 
@@ -96,7 +143,7 @@ fn all(first: u64, count: u64) -> Batch {
                         return;
                     }
                     let (mut once, again) = (run(seed, Planted::Nothing, false), run(seed, Planted::Nothing, false));
-                    if (once.hash, once.lines) != (again.hash, again.lines) {
+                    if once != again {
                         once.broken.push(format!("two runs differ: {} and {} lines", once.lines, again.lines));
                     }
                     batch.lock().expect("nobody panics with it").add(once);

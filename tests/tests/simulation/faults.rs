@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use curfew_courier::pause::Point;
 use curfew_testkit::sim::{BrokerFaults, QueueKind, Service, Standing, Survives, Weather, World};
 use tokio::time::sleep;
 
@@ -17,6 +18,7 @@ pub enum Fault {
     Freeze,
     KilledAtMoment,
     FrozenAtMoment,
+    DeliveryPanics,
     Drain,
     CutOff,
     CallsLost,
@@ -27,6 +29,7 @@ pub enum Fault {
     LedgerLosesItsTail,
     LedgerWiped,
     StoreDown,
+    StoreKilled,
     BrokerDown,
     BrokerRestarts,
     QueuesPurged,
@@ -46,12 +49,13 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 31] = [
+    pub const ALL: [Fault; 33] = [
         Fault::Kill,
         Fault::KillAll,
         Fault::Freeze,
         Fault::KilledAtMoment,
         Fault::FrozenAtMoment,
+        Fault::DeliveryPanics,
         Fault::Drain,
         Fault::CutOff,
         Fault::CallsLost,
@@ -62,6 +66,7 @@ impl Fault {
         Fault::LedgerLosesItsTail,
         Fault::LedgerWiped,
         Fault::StoreDown,
+        Fault::StoreKilled,
         Fault::BrokerDown,
         Fault::BrokerRestarts,
         Fault::QueuesPurged,
@@ -95,6 +100,8 @@ impl Fault {
             | Fault::LedgerRestarts
             | Fault::LedgerLosesItsTail
             | Fault::StoreDown
+            | Fault::StoreKilled
+            | Fault::DeliveryPanics
             | Fault::BrokerDown
             | Fault::BrokerRestarts
             | Fault::QueuesPurged
@@ -165,9 +172,21 @@ async fn happens(fleet: Arc<Fleet>, fault: Fault, favoured: Option<Role>, lasts:
             let place = if favoured.is_some() { place } else { mostly_a_worker(&world, place) };
             let point = *world.one_of(points_of(place.0)).expect("some");
             let long = place.0 == Role::Scheduler || world.happens(20.0);
-            let frozen = if long { world.between(Duration::from_secs(60), Duration::from_secs(150)) } else { lasts.max(Duration::from_secs(4)) * 2 };
+            let frozen = match point {
+                // Longer, and the look's own bound would answer for it: timers run while a simulated process is frozen.
+                Point::LastLook => world.between(Duration::from_millis(200), Duration::from_millis(4_900)),
+                _other if long => world.between(Duration::from_secs(60), Duration::from_secs(150)),
+                _other => lasts.max(Duration::from_secs(4)) * 2,
+            };
             fleet.arm(place, point, Befalls::Frozen(frozen));
             sleep(lasts).await;
+        }
+        Fault::DeliveryPanics => {
+            let point = if world.happens(70.0) { Point::AfterClaim } else { Point::AfterIntent };
+            for _ in 0..3 {
+                fleet.arm((Role::Worker, place.1), point, Befalls::Panics);
+                sleep(lasts / 3).await;
+            }
         }
         Fault::Drain => {
             fleet.drain(place).await;
@@ -188,6 +207,10 @@ async fn happens(fleet: Arc<Fleet>, fault: Fault, favoured: Option<Role>, lasts:
         }
         Fault::LedgerWiped => fleet.ledger.wipe(node),
         Fault::StoreDown => down(fleet.store.service(), lasts).await,
+        Fault::StoreKilled => {
+            fleet.store.kill();
+            down(fleet.store.service(), lasts / 4).await;
+        }
         Fault::BrokerDown => down(fleet.broker.service(), lasts).await,
         Fault::BrokerRestarts => fleet.broker.restart(if world.happens(50.0) { Survives::All } else { Survives::Nothing }),
         Fault::QueuesPurged => fleet.broker.purge(),
@@ -278,7 +301,7 @@ async fn restart(fleet: &Arc<Fleet>, node: usize, lost_tail: Duration, away: Dur
 async fn messages(fleet: &Arc<Fleet>, lasts: Duration, change: impl FnOnce(&mut BrokerFaults)) {
     change(&mut fleet.broker.faults());
     sleep(lasts).await;
-    *fleet.broker.faults() = BrokerFaults::default();
+    *fleet.broker.faults() = calm(fleet);
 }
 
 async fn clock(fleet: &Arc<Fleet>, node: usize, off_ms: i64, lasts: Duration) {
@@ -297,12 +320,17 @@ fn services(fleet: &Arc<Fleet>) -> Vec<Arc<Service>> {
     ]
 }
 
+/// A broker as it always is in this run: in one half of them it takes a frozen process for a dead one, as a heartbeat does.
+pub fn calm(fleet: &Fleet) -> BrokerFaults {
+    BrokerFaults { gives_up_frozen: fleet.world.seed() % 2 == 0, ..BrokerFaults::default() }
+}
+
 /// Everything answers again, and each place is filled.
 pub fn mend(fleet: &Arc<Fleet>) {
     for service in services(fleet) {
         *service.weather() = Weather::default();
     }
-    *fleet.broker.faults() = BrokerFaults::default();
+    *fleet.broker.faults() = calm(fleet);
     fleet.broker.unblock();
     fleet.disarm();
     fleet.store.set_clock_offset(0);

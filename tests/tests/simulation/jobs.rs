@@ -37,17 +37,7 @@ pub fn draw(world: &World, keyring: &Keyring, n: u64, now: Moment) -> Job {
         _patient => world.between(seconds(90), seconds(240)),
     });
     let address = format!("{n}-{fate}@example.com");
-    let letter = Letter {
-        to_address: address.clone(),
-        to_name: None,
-        subject: format!("Report {n}"),
-        // A long one where the server is to stop reading in its midst: what buffers take doesn't stop it.
-        text: Some("A line of the report, and some more of it, so that a small window closes.\n".repeat(if fate == "slow" { 600 } else { 20 })),
-        html: None,
-        list_unsubscribe: None,
-        attachments: Vec::new(),
-        template: None,
-    };
+    let letter = letter(&address, n, fate);
     let policy = *world.one_of(&["default", "patient", "patient", "quiet"]).expect("some");
     Job {
         id,
@@ -72,6 +62,31 @@ pub fn draw(world: &World, keyring: &Keyring, n: u64, now: Moment) -> Job {
     }
 }
 
+fn letter(address: &str, n: u64, fate: &str) -> Letter {
+    Letter {
+        to_address: address.to_owned(),
+        to_name: None,
+        subject: format!("Report {n}"),
+        // A long one where the server is to stop reading in its midst: what buffers take doesn't stop it.
+        text: Some("A line of the report, and some more of it, so that a small window closes.\n".repeat(if fate == "slow" { 600 } else { 20 })),
+        html: None,
+        list_unsubscribe: None,
+        attachments: Vec::new(),
+        template: None,
+    }
+}
+
+/// A job of a calm time: due at once, with time enough for a circuit that stands open.
+pub fn bystander(world: &World, keyring: &Keyring, n: u64, now: Moment) -> Job {
+    let mut job = draw(world, keyring, n, now);
+    let address = format!("{n}-fine@example.com");
+    let letter = letter(&address, n, "fine");
+    (job.release_at, job.deadline_at) = (now, now.plus(Duration::from_secs(15 * 60)));
+    job.letter = keyring.seal([n as u8; 24], job.id.as_bytes(), &form::encode(&letter));
+    job.recipient_ref = keyring.recipient_ref(&address);
+    job
+}
+
 /// What the server does at a stage: by the fate in the address, and now and then whatever comes, by (seed, stage, subject, attempt) alone.
 pub fn script(seed: u64) -> impl Fn(&Event<'_>) -> Action + Send + Sync {
     let dice = Dice::new(seed);
@@ -93,7 +108,7 @@ pub fn script(seed: u64) -> impl Fn(&Event<'_>) -> Action + Send + Sync {
             ("flaky", stage) if dice.happens(12.0, "flaky", format!("{subject}{stage:?}").as_bytes(), event.attempt) => broken(dice, &subject, event),
             _well => Action::Default,
         };
-        if of_fate == Action::Default && dice.happens(0.5, "any", format!("{subject}{:?}", event.stage).as_bytes(), event.attempt) {
+        if fate != "fine" && of_fate == Action::Default && dice.happens(0.5, "any", format!("{subject}{:?}", event.stage).as_bytes(), event.attempt) {
             return broken(dice, &subject, event);
         }
         of_fate

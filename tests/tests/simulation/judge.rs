@@ -29,8 +29,6 @@ pub struct Known {
     pub risks: u32,
     /// Somebody cancelled or suppressed it and was told that it is done, then.
     pub ended: Option<Moment>,
-    /// Somebody asked for its end, answered or not; or the item was closed.
-    pub may_have_ended: bool,
     /// Its times in each generation, as the book had them: release and deadline.
     pub times: Vec<(Moment, Moment)>,
 }
@@ -82,11 +80,18 @@ impl End<'_> {
             all.push("P1: sent after a cancel was answered");
         }
         let items: Vec<_> = self.items.iter().filter(|item| item.job_id == Some(row.job.id)).collect();
+        let ended_well = matches!(row.state, BookState::Cancelled | BookState::Suppressed | BookState::Sent);
+        if known.ended.is_some() && !ended_well {
+            all.push("P5: a cancel was answered, and the job is neither cancelled nor sent");
+        }
+        if row.reason.is_none() && row.state != BookState::Sent || row.receipt.is_none() && row.state == BookState::Sent {
+            all.push("P5: nobody says why it ended");
+        }
         match row.state {
             BookState::Planned | BookState::Staged => all.push("P2: not at its end"),
             BookState::Sent if times == 0 => all.push("P5: sent, and the server knows nothing of it"),
             BookState::Sent => {}
-            BookState::Cancelled | BookState::Suppressed if times > 0 && row.doubt.is_none() && !known.may_have_ended => {
+            BookState::Cancelled | BookState::Suppressed if times > 0 && !doubted(row, &items) => {
                 all.push("P5: accepted, and nobody says so");
             }
             BookState::Cancelled | BookState::Suppressed => {}
@@ -113,12 +118,17 @@ impl End<'_> {
     }
 }
 
+/// Whether anything says that it may have been accepted.
+fn doubted(row: &Row, items: &[&Item]) -> bool {
+    row.doubt.is_some() || !row.doubts.is_empty() || !row.window_doubts.is_empty() || items.iter().any(|item| item.in_doubt)
+}
+
 /// Whether a job had been found in doubt, its lease over, clearly before its end marker left: the last look was to stop that.
 fn lease_was_over(row: &Row, handed: &Handed, slack: Duration) -> bool {
-    let before = row.history.iter().rev().find(|entry| entry.at.plus(slack) < handed.began);
-    let between = row.history.iter().any(|entry| entry.at.plus(slack) >= handed.began && entry.at <= handed.began.plus(slack));
-    let in_doubt = |entry: &HistoryEntry| entry.from == Some(State::Handoff) && entry.to == State::DeadLetter;
-    before.is_some_and(in_doubt) && !between
+    let in_doubt = |entry: &&HistoryEntry| entry.from == Some(State::Handoff) && entry.to == State::DeadLetter;
+    let Some(before) = row.history.iter().rev().find(|entry| entry.at.plus(slack) < handed.began).filter(in_doubt) else { return false };
+    // A replay is another handoff.
+    !row.history.iter().any(|entry| entry.generation > before.generation && entry.at <= handed.began.plus(slack))
 }
 
 /// A backlog must not multiply itself: wake-ups published again while one of the same job still waited in a queue. A reordered queue may look

@@ -16,6 +16,34 @@ use crate::fleet::{Fleet, Place, Role};
 pub enum Befalls {
     Killed,
     Frozen(Duration),
+    /// The delivery panics: its worker goes on.
+    Panics,
+}
+
+impl Befalls {
+    pub const fn word(self) -> &'static str {
+        match self {
+            Befalls::Killed => "killed",
+            Befalls::Frozen(_) => "frozen",
+            Befalls::Panics => "panics",
+        }
+    }
+}
+
+/// What a planned panic carries.
+struct Planned;
+
+/// Planned panics are not printed; every other one is, as before.
+pub fn keep_quiet_about_planned_panics() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !info.payload().is::<Planned>() {
+                before(info);
+            }
+        }));
+    });
 }
 
 /// The moments in a role's work.
@@ -48,10 +76,11 @@ pub struct Moments {
 impl Pauses for Moments {
     async fn at(&self, point: Point, _key: &Key) {
         let Some(befalls) = self.fleet.hit(self.place, point) else { return };
-        self.fleet.world.count(&format!("at {}: {}", point.word(), if befalls == Befalls::Killed { "killed" } else { "frozen" }));
+        self.fleet.world.count(&format!("at {}: {}", point.word(), befalls.word()));
         self.fleet.world.note(&format!("{} at {}: {befalls:?}", self.process.name(), point.word()));
         match befalls {
             Befalls::Killed => self.process.kill(),
+            Befalls::Panics => std::panic::panic_any(Planned),
             Befalls::Frozen(lasts) => {
                 self.process.freeze();
                 let process = Arc::clone(&self.process);

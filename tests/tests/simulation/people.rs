@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use curfew_book::{Accepted, Book, Door, Evidence, EvidenceSource, Fate, VerbRequest};
+use curfew_book::{Accepted, AuditEntry, Book, BookError, Door, Evidence, EvidenceSource, Fate, VerbRequest};
 use curfew_courier::{By, Report, VerbOutcome, carry_out, report};
-use curfew_domain::JobId;
 use curfew_domain::job::Job;
 use curfew_domain::outcome::Receipt;
 use curfew_domain::transition::Verdict;
 use curfew_domain::verb::Verb;
+use curfew_domain::{JobId, Key};
 use curfew_ledger::Ledger;
 use curfew_review::{Replay, Review};
 use curfew_testkit::sim::{Process, World};
@@ -19,6 +19,15 @@ use tokio::time::sleep;
 use crate::fleet::{Fleet, Ports, STAGING_WINDOW};
 use crate::jobs;
 use crate::judge::{Handed, Known};
+
+/// What an operator's verb was answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Answered {
+    Applied,
+    Refused,
+    /// No answer: it may be in force.
+    Nothing,
+}
 
 /// What people know of each job.
 pub type Ledgered = Mutex<BTreeMap<JobId, Known>>;
@@ -70,8 +79,8 @@ impl People {
             let jobs = self.jobs.lock().expect("one thread").clone();
             let Some(job) = self.world.one_of(&jobs) else { continue };
             match self.world.below(12) {
-                0 => self.verb(job, Verb::Cancel).await,
-                1 => self.verb(job, Verb::Suppress).await,
+                0 => drop(self.verb(job, Verb::Cancel).await),
+                1 => drop(self.verb(job, Verb::Suppress).await),
                 2..=4 => self.shift(job).await,
                 5..=7 => self.replay(job).await,
                 8 | 9 => self.provider_speaks(job).await,
@@ -84,17 +93,15 @@ impl People {
     async fn shift(&self, job: &Job) {
         let release_at = self.world.now().plus(self.world.between(Duration::ZERO, Duration::from_secs(90)));
         let deadline_at = release_at.plus(self.world.between(Duration::from_secs(5), Duration::from_secs(120)));
-        // In force from the moment at which it is asked for: its answer may be lost.
-        self.with(job.id, |known| known.times.push((release_at, deadline_at)));
-        self.verb(job, Verb::Move { release_at, deadline_at }).await;
+        // What is refused can still take effect, where the refusal is about a moment before: the row tells at the end.
+        if self.verb(job, Verb::Move { release_at, deadline_at }).await != Answered::Refused {
+            self.with(job.id, |known| known.times.push((release_at, deadline_at)));
+        }
     }
 
-    async fn verb(&self, job: &Job, verb: Verb) {
+    async fn verb(&self, job: &Job, verb: Verb) -> Answered {
         let at = self.world.now();
         let ends = matches!(verb, Verb::Cancel | Verb::Suppress);
-        if ends {
-            self.with(job.id, |known| known.may_have_ended = true);
-        }
         let word = verb.word();
         let request = VerbRequest {
             key: job.key.clone(),
@@ -107,16 +114,16 @@ impl People {
         let Ports { ledger, store, .. } = &self.ports;
         let answer = carry_out(&**ledger, &**store, &**store, &self.fleet.rulebook, request).await;
         let answered = match &answer {
-            Ok(VerbOutcome::Applied(_)) => "applied",
-            Ok(VerbOutcome::Refused(_)) => "refused",
-            Ok(VerbOutcome::NotFound) => "not found",
-            Err(_unanswered) => "unanswered",
+            Ok(VerbOutcome::Applied(_)) => Answered::Applied,
+            Ok(VerbOutcome::Refused(_) | VerbOutcome::NotFound) => Answered::Refused,
+            Err(_unanswered) => Answered::Nothing,
         };
-        self.world.count(&format!("verb {word}: {answered}"));
+        self.world.count(&format!("verb {word}: {answered:?}"));
         if ends && matches!(answer, Ok(VerbOutcome::Applied(_))) {
             let now = self.world.now();
             self.with(job.id, |known| known.ended = Some(now));
         }
+        answered
     }
 
     async fn replay(&self, job: &Job) {
@@ -124,10 +131,6 @@ impl People {
         let at = self.world.now();
         let deadline_at = at.plus(self.world.between(Duration::from_secs(10), Duration::from_secs(120)));
         let risk = self.world.happens(30.0);
-        self.with(job.id, |known| {
-            known.times.push((at.minus(Duration::from_secs(3)), deadline_at));
-            known.risks += u32::from(risk && item.in_doubt);
-        });
         let replay = Replay {
             item: item.id,
             deadline_at,
@@ -139,16 +142,18 @@ impl People {
         };
         let answer = self.ports.store.replay(replay).await;
         self.world.count(if answer.is_ok() { "replay: taken" } else { "replay: refused or unanswered" });
-        if answer.is_ok() {
+        if matches!(answer, Ok(_) | Err(BookError::Unavailable { .. })) {
             // A person wants it again, whatever was asked before.
-            self.with(job.id, |known| known.ended = None);
+            self.with(job.id, |known| {
+                known.times.push((at, deadline_at));
+                known.ended = None;
+            });
         }
     }
 
     async fn close_item(&self, job: &Job) {
         let Ok(Some(item)) = self.ports.store.open_item_of(&job.key).await else { return };
         let at = self.world.now();
-        self.with(job.id, |known| known.may_have_ended = true);
         let answer = match self.world.happens(50.0) {
             true => self.ports.store.resolve(item.id, None, "alice", "done by telephone", at).await,
             false => self.ports.store.suppress(item.id, "alice", "no longer wanted", at).await,
@@ -160,7 +165,6 @@ impl People {
         if !self.world.happens(25.0) {
             return;
         }
-        self.with(job.id, |known| known.may_have_ended = true);
         let row = curfew_book::SuppressionRow {
             tenant: Some(job.tenant.clone()),
             recipient_ref: job.recipient_ref.clone(),
@@ -203,13 +207,40 @@ impl People {
         crate::net::accepted(&self.fleet).remove(&id).unwrap_or_default()
     }
 
+    /// Two jobs that nobody touches, handed in when all is mended: whatever happened before, they are sent.
+    pub async fn submit_bystanders(&self, first: u64) -> Vec<JobId> {
+        let mut ids = Vec::new();
+        for n in [first, first + 1] {
+            let job = jobs::bystander(&self.world, &self.fleet.keyring, n, self.world.now());
+            let door = Door { at: self.world.now(), actor: "alice".to_owned() };
+            while self.ports.store.accept(vec![job.clone()], &door).await.is_err() {
+                sleep(Duration::from_secs(1)).await;
+            }
+            self.with(job.id, |known| known.times = vec![(job.release_at, job.deadline_at)]);
+            ids.push(job.id);
+        }
+        ids
+    }
+
     /// What is known at the end.
     pub fn known_at_the_end(&self) -> BTreeMap<JobId, Known> {
         let mut known = self.known.lock().expect("one thread").clone();
+        for row in self.fleet.store.rows() {
+            let known = known.entry(row.job.id).or_default();
+            known.times.push((row.job.release_at, row.job.deadline_at));
+            known.risks = self.replays_over_a_doubt(&row.job.key);
+        }
         for (id, accepted) in crate::net::accepted(&self.fleet) {
             known.entry(id).or_default().accepted = accepted;
         }
         known
+    }
+
+    /// As the audit trail has them, which is written with each.
+    fn replays_over_a_doubt(&self, key: &Key) -> u32 {
+        let of_key = format!("\"key\":\"{key}\"");
+        let risky = |entry: &AuditEntry| entry.detail.contains(&of_key) && entry.detail.contains("\"over_a_doubt\":true");
+        self.fleet.store.audit().iter().filter(|entry| risky(entry)).count() as u32
     }
 
     fn with(&self, id: JobId, change: impl FnOnce(&mut Known)) {
