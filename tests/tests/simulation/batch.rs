@@ -120,7 +120,7 @@ impl Batch {
         let events = EVENTS.iter().filter(|event| !self.seen.contains_key(&(*event, CHANGED)) && !known(event)).map(|event| format!("event {event}"));
         let refused = |refusal: &&str| self.seen.keys().any(|(_, came)| **refusal == **came);
         let excused = |refusal: &&&str| UNMET.iter().any(|(name, _)| name == *refusal);
-        let refusals = REFUSALS.iter().filter(|refusal| !refused(refusal) && !excused(&refusal)).map(|refusal| format!("refusal {refusal}"));
+        let refusals = REFUSALS.iter().filter(|refusal| !refused(refusal) && !excused(refusal)).map(|refusal| format!("refusal {refusal}"));
         let effects = EFFECTS.iter().filter(|effect| !self.counts.contains_key(**effect)).map(|effect| format!("effect {effect}"));
         faults.chain(events).chain(refusals).chain(effects).collect()
     }

@@ -322,7 +322,7 @@ fn services(fleet: &Arc<Fleet>) -> Vec<Arc<Service>> {
 
 /// A broker as it always is in this run: in one half of them it takes a frozen process for a dead one, as a heartbeat does.
 pub fn calm(fleet: &Fleet) -> BrokerFaults {
-    BrokerFaults { gives_up_frozen: fleet.world.seed() % 2 == 0, ..BrokerFaults::default() }
+    BrokerFaults { gives_up_frozen: fleet.world.seed().is_multiple_of(2), ..BrokerFaults::default() }
 }
 
 /// Everything answers again, and each place is filled.
