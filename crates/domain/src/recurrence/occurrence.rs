@@ -99,16 +99,15 @@ impl Occurrence {
     /// The last part of the job's key: the business date, with the slot where a date has several (`Pattern::several_a_day`): the nominal time, or
     /// for an interval job the instant, for its clock may read a time twice.
     pub fn key_part(&self, several_a_day: bool) -> String {
-        match self.class {
-            Class::Interval => {
-                let utc = Local::from_millis(self.at.as_millis());
-                format!("{}T{:02}{:02}Z", utc.date(), utc.time().hour(), utc.time().minute())
-            }
-            Class::FixedTime if several_a_day => {
-                format!("{}T{:02}{:02}", self.nominal.date(), self.nominal.time().hour(), self.nominal.time().minute())
-            }
-            Class::FixedTime => self.nominal.date().to_string(),
-        }
+        let (local, zone) = match self.class {
+            Class::Interval => (Local::from_millis(self.at.as_millis()), "Z"),
+            Class::FixedTime if several_a_day => (self.nominal, ""),
+            Class::FixedTime => return self.nominal.date().to_string(),
+        };
+        let time = local.time();
+        // Seconds only where a rule has them: two of one minute are two keys.
+        let seconds = if time.second() > 0 { format!("{:02}", time.second()) } else { String::new() };
+        format!("{}T{:02}{:02}{seconds}{zone}", local.date(), time.hour(), time.minute())
     }
 }
 

@@ -9,7 +9,7 @@ use super::answer;
 use crate::cli::try_lines::tests::{lines, said};
 use crate::exit::Exit;
 
-/// Kinds that need a schedule with a past: the book's tests own them.
+/// Kinds that need a schedule with a past: `content/tests/schedule_scenarios.rs` owns them.
 const SCENARIOS: [&str; 3] = ["catch_up", "schedule_edit", "run_overlap"];
 /// What an answer is, and never goes in.
 const ANSWERS: [&str; 12] = [
@@ -96,9 +96,9 @@ fn every_case_that_is_no_scenario_is_answered_as_the_file_says() {
     }
     let mut scenarios: BTreeMap<&str, u32> = BTreeMap::new();
     left.iter().for_each(|c| *scenarios.entry(c["kind"].as_str().expect("a kind")).or_default() += 1);
-    println!("as expected, otherwise: {counted:#?}\nleft to the book's tests: {scenarios:#?}");
+    println!("as expected, otherwise: {counted:#?}\nleft to the scenarios' tests: {scenarios:#?}");
     assert!(failed.is_empty(), "{failed:#?}");
-    assert_eq!(left.len(), 17, "a scenario is left to the book's tests, and to no one else's");
+    assert_eq!(left.len(), 17, "a scenario is left to its own tests, and to no one else's");
 }
 
 /// The file lists what another choice in gaps and overlaps gives; a schedule may make that choice.
