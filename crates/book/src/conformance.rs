@@ -9,6 +9,7 @@ pub mod given;
 mod races;
 mod recovery;
 mod registry;
+pub mod schedules;
 mod stories;
 mod verbs;
 

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{BookError, BookState, Row};
+use crate::{BookError, BookState, Definition, Row};
 
 /// What never changes after the door.
 #[derive(Serialize, Deserialize)]
@@ -100,6 +100,16 @@ pub(crate) fn told(row: &Row) -> Vec<u8> {
         #[cfg(feature = "next-format")]
         next: next(),
     })
+}
+
+/// What a job is told that ends before any attempt.
+pub(crate) fn told_reason(reason: Reason) -> Vec<u8> {
+    form::encode(&ToldSoFar { format: form::written(), reason: Some(reason), ..ToldSoFar::default() })
+}
+
+/// The form of a schedule's rule and settings.
+pub(crate) fn definition(definition: &Definition) -> Vec<u8> {
+    form::encode(&One { format: form::written(), value: definition })
 }
 
 pub(crate) fn history(entries: &[HistoryEntry]) -> Vec<u8> {

@@ -10,6 +10,7 @@ mod evidence;
 mod history;
 pub mod item;
 pub mod recovery;
+pub mod schedule;
 mod story;
 mod verb;
 

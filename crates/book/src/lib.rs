@@ -10,6 +10,8 @@
 //! - K6  A day's figures are each counted on their own: accepted from the door's log, the others from rows.
 //! - K7  The audit trail is appended to, never changed, and a change is found (`verify`).
 //!
+//! Schedules have promises of their own: S1 to S6 in `schedules.rs`.
+//!
 //! Imports `domain` (and `store`, in `sql` for SQLite and `postgres`). Read `port.rs` next, then `judge/story.rs`.
 
 pub mod conformance;
@@ -21,6 +23,7 @@ mod port;
 pub mod postgres;
 mod recovery;
 mod registry;
+mod schedules;
 pub mod sql;
 pub mod trail;
 mod unreadable;
@@ -33,4 +36,8 @@ pub use port::{
 };
 pub use recovery::{Recovery, VerbSeen, WrittenBy};
 pub use registry::{BEAT_EVERY, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER, Standing};
+pub use schedules::{
+    Batch, ChangeRequest, Changed, Definition, Due, LATE_AFTER_MS, Materialised, PutSchedule, Run, ScheduleRow, ScheduledBook, Schedules, SlotJobs,
+    SlotState, aad,
+};
 pub use view::{Day, DayCount, HoldRow, JobView, Row, SuppressionRow};

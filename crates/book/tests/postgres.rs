@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
+use curfew_book::conformance::schedules::ScheduleBench;
 use curfew_book::conformance::{self, Bench, given};
 use curfew_book::postgres::{MIGRATIONS, PostgresBook};
-use curfew_book::{Accepted, Book, BookError, BookState, Planned, Told, WrittenBy};
+use curfew_book::{Accepted, Book, BookError, BookState, Planned, ScheduledBook, Told, WrittenBy};
 use curfew_domain::job::Job;
 use curfew_domain::{JobId, Key, Moment, State};
 use curfew_store::{Postgres, PostgresOptions};
@@ -31,6 +32,13 @@ async fn open(url: &str) -> PostgresBook {
 #[async_trait]
 impl Bench for Schemas {
     async fn empty(&self) -> Arc<dyn Book> {
+        Arc::new(open(&SERVER.schema()).await)
+    }
+}
+
+#[async_trait]
+impl ScheduleBench for Schemas {
+    async fn scheduled(&self) -> Arc<dyn ScheduledBook> {
         Arc::new(open(&SERVER.schema()).await)
     }
 }
@@ -71,6 +79,27 @@ promises!(
     an_errand_of_an_earlier_incarnation_changes_nothing,
     a_shards_rows_and_verbs_are_found,
     cancel_and_settle_agree_in_either_order,
+);
+
+macro_rules! schedule_promises {
+    ($($promise:ident),+ $(,)?) => {$(
+        #[tokio::test]
+        async fn $promise() {
+            conformance::schedules::$promise(&Schemas).await;
+        }
+    )+};
+}
+
+schedule_promises!(
+    s1_of_two_edits_one_wins,
+    s2_a_slot_is_made_once,
+    s2_a_date_has_no_second_job,
+    s3_an_outdated_batch_writes_nothing,
+    s4_an_edit_replaces_what_is_not_yet_staged,
+    s4_a_pause_takes_back_and_a_resume_does_not_backfill,
+    s4_a_job_with_an_open_verb_is_left,
+    s5_a_schedule_in_trouble_stops_no_other,
+    s6_a_board_shows_what_became_of_each_slot,
 );
 
 #[tokio::test]
@@ -189,7 +218,8 @@ async fn a_row_that_cannot_be_read_holds_up_no_other() {
     assert_eq!(named(BookState::Staged).await, [(broken[0].0.clone(), WrittenBy::Newer)]);
     assert_eq!(named(BookState::Planned).await, []);
     // A story that can't be read keeps its job from being settled, so it is named, too.
-    tamper(&book, "INSERT INTO job_history (id, entries) SELECT id, '\\xc1' FROM jobs ON CONFLICT (id) DO UPDATE SET entries = EXCLUDED.entries").await;
+    tamper(&book, "INSERT INTO job_history (id, entries) SELECT id, '\\xc1' FROM jobs ON CONFLICT (id) DO UPDATE SET entries = EXCLUDED.entries")
+        .await;
     assert_eq!(named(BookState::Staged).await.len(), 3);
 }
 

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use curfew_book::conformance::schedules::{self, ScheduleBench};
 use curfew_book::conformance::{self, Bench, given};
 use curfew_book::sql::SqlBook;
-use curfew_book::{Book, BookError, BookState, WrittenBy};
+use curfew_book::{Book, BookError, BookState, ChangeRequest, ScheduledBook, Schedules as _, WrittenBy};
 use curfew_domain::Key;
 use curfew_store::{Durability, OpenOptions, Queue, Sqlite, StoreError};
 
@@ -22,6 +23,16 @@ async fn open(folder: &Path) -> SqlBook {
 #[async_trait]
 impl Bench for Files {
     async fn empty(&self) -> Arc<dyn Book> {
+        let folder = tempfile::tempdir().expect("a temporary folder is made");
+        let book = open(folder.path()).await;
+        self.0.lock().expect("no bench panics here").push(folder);
+        Arc::new(book)
+    }
+}
+
+#[async_trait]
+impl ScheduleBench for Files {
+    async fn scheduled(&self) -> Arc<dyn ScheduledBook> {
         let folder = tempfile::tempdir().expect("a temporary folder is made");
         let book = open(folder.path()).await;
         self.0.lock().expect("no bench panics here").push(folder);
@@ -65,6 +76,27 @@ promises!(
     an_errand_of_an_earlier_incarnation_changes_nothing,
     a_shards_rows_and_verbs_are_found,
     cancel_and_settle_agree_in_either_order,
+);
+
+macro_rules! schedule_promises {
+    ($($promise:ident),+ $(,)?) => {$(
+        #[tokio::test]
+        async fn $promise() {
+            conformance::schedules::$promise(&Files::default()).await;
+        }
+    )+};
+}
+
+schedule_promises!(
+    s1_of_two_edits_one_wins,
+    s2_a_slot_is_made_once,
+    s2_a_date_has_no_second_job,
+    s3_an_outdated_batch_writes_nothing,
+    s4_an_edit_replaces_what_is_not_yet_staged,
+    s4_a_pause_takes_back_and_a_resume_does_not_backfill,
+    s4_a_job_with_an_open_verb_is_left,
+    s5_a_schedule_in_trouble_stops_no_other,
+    s6_a_board_shows_what_became_of_each_slot,
 );
 
 #[tokio::test]
@@ -162,6 +194,23 @@ async fn a_row_that_cannot_be_read_holds_up_no_other() {
     // A story that can't be read keeps its job from being settled, so it is named, too.
     tamper(&book, "INSERT OR REPLACE INTO job_history (n, entries) SELECT n, x'c1' FROM jobs").await;
     assert_eq!(named(BookState::Staged).await.len(), 3);
+}
+
+/// S5: what can't be read is named to its scheduler, and stands beside the others.
+#[tokio::test]
+async fn a_schedule_that_cannot_be_read_stops_no_other() {
+    let folder = tempfile::tempdir().expect("a temporary folder is made");
+    let book = open(folder.path()).await;
+    for name in ["s1", "s2", "s3"] {
+        let request = ChangeRequest { name: name.to_owned(), ..schedules::request(None, 0) };
+        book.put_schedule(&request, schedules::daily("0 9 * * *", 1)).await.expect("the book answers");
+    }
+    tamper(&book, "UPDATE schedules SET definition = x'c1' WHERE name = 's2'").await;
+    let due = book.due_schedules(given::now(), 10).await.expect("the book answers");
+    assert_eq!(due.iter().map(|d| (d.name.as_str(), d.row.is_ok())).collect::<Vec<_>>(), [("s1", true), ("s2", false), ("s3", true)]);
+    book.put_off("acme", "s2", due[1].revision, given::minutes(60), "can't be read").await.expect("the book answers");
+    let due = book.due_schedules(given::now(), 10).await.expect("the book answers");
+    assert_eq!(due.into_iter().map(|d| d.name).collect::<Vec<_>>(), ["s1", "s3"]);
 }
 
 /// With 100,000 jobs far ahead a walk over them would cost tens of milliseconds at each tick.

@@ -24,7 +24,8 @@ pub(super) async fn accept(store: &Postgres, jobs: Vec<Job>, door: &Door) -> Res
     write(store, Durability::Disk, "accept", (jobs, door.clone()), |conn, (jobs, door)| Box::pin(accepted(conn, jobs, door))).await
 }
 
-async fn accepted(conn: &mut PgConnection, jobs: &[Job], door: &Door) -> Result<Vec<Accepted>, Halt> {
+/// The door inside a transaction of the caller's.
+pub(super) async fn accepted(conn: &mut PgConnection, jobs: &[Job], door: &Door) -> Result<Vec<Accepted>, Halt> {
     let mut first: HashMap<&Key, &Job> = HashMap::with_capacity(jobs.len());
     for job in jobs {
         first.entry(&job.key).or_insert(job);

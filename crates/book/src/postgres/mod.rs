@@ -18,7 +18,9 @@ mod query;
 mod recovery;
 mod registry;
 pub mod rows;
+mod schedules;
 mod settle;
+mod slots;
 mod stage;
 mod transact;
 mod verbs;
@@ -46,12 +48,13 @@ use crate::{
 };
 
 /// The book's tables, in their order. `review`'s come after them.
-pub const MIGRATIONS: [Migration; 5] = [
+pub const MIGRATIONS: [Migration; 6] = [
     Migration { name: "book/0001_book", sql: include_str!("migrations/0001_book.sql") },
     Migration { name: "book/0002_items", sql: include_str!("migrations/0002_items.sql") },
     Migration { name: "book/0003_months", sql: include_str!("migrations/0003_months.sql") },
     Migration { name: "book/0004_fleet", sql: include_str!("migrations/0004_fleet.sql") },
     Migration { name: "book/0005_registry", sql: include_str!("migrations/0005_registry.sql") },
+    Migration { name: "book/0006_schedules", sql: include_str!("migrations/0006_schedules.sql") },
 ];
 
 /// The book in a PostgreSQL store. Clones are one scheduler to `plan`.
@@ -78,6 +81,11 @@ impl PostgresBook {
     /// The store, for whoever writes in the same transactions.
     pub fn store(&self) -> &Postgres {
         &self.store
+    }
+
+    /// Names this process in soft claims.
+    pub(super) fn me(&self) -> Uuid {
+        self.me
     }
 
     /// Makes the months of `at` and the two after it, where they are missing; rows of theirs that came too early are moved. `beat` does so

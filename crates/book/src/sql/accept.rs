@@ -28,6 +28,13 @@ struct Ready {
     facts: Vec<u8>,
 }
 
+/// Jobs ready to be written, with what is looked up for them.
+pub(super) struct Prepared {
+    ready: Vec<Ready>,
+    keys: String,
+    recipients: String,
+}
+
 pub(super) async fn accept(store: &Sqlite, jobs: Vec<Job>, door: &Door) -> Result<Vec<Accepted>, BookError> {
     if jobs.len() > BULK_ROWS_MAX {
         return Err(BookError::Invalid { field: "jobs", reason: format!("more than {BULK_ROWS_MAX} at once") });
@@ -35,16 +42,22 @@ pub(super) async fn accept(store: &Sqlite, jobs: Vec<Job>, door: &Door) -> Resul
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let door = door.clone();
+    let (door, prepared) = (door.clone(), prepare(jobs));
+    write(store, Queue::Bulk, Durability::Disk, "accept", move |conn| Box::pin(async move { accept_ready(conn, prepared, &door).await })).await
+}
+
+pub(super) fn prepare(jobs: Vec<Job>) -> Prepared {
     let keys = json_texts(jobs.iter().map(|job| &job.key));
     let recipients: HashSet<&str> = jobs.iter().map(|job| job.recipient_ref.0.as_str()).collect();
     let recipients = serde_json::to_string(&recipients).expect("texts always serialise");
     let ready: Vec<Ready> =
         jobs.into_iter().map(|job| Ready { facts: forms::facts(&job), locked: Locked { n: 0, item: None, row: fresh(job) } }).collect();
-    write(store, Queue::Bulk, Durability::Disk, "accept", move |conn| Box::pin(accept_ready(conn, ready, keys, recipients, door))).await
+    Prepared { ready, keys, recipients }
 }
 
-async fn accept_ready(conn: &mut SqliteConnection, ready: Vec<Ready>, keys: String, recipients: String, door: Door) -> Result<Vec<Accepted>, Halt> {
+/// The door inside a transaction of the caller's.
+pub(super) async fn accept_ready(conn: &mut SqliteConnection, prepared: Prepared, door: &Door) -> Result<Vec<Accepted>, Halt> {
+    let Prepared { ready, keys, recipients } = prepared;
     let (known, mut n) = standing(conn, &keys).await?;
     let listed = suppressed(conn, &recipients).await?;
     let mut answers = Vec::with_capacity(ready.len());
@@ -60,7 +73,7 @@ async fn accept_ready(conn: &mut SqliteConnection, ready: Vec<Ready>, keys: Stri
         if listed.contains(&(String::new(), row.job.recipient_ref.0.clone()))
             || listed.contains(&(row.job.tenant.clone(), row.job.recipient_ref.0.clone()))
         {
-            end_as_suppressed(row, &door);
+            end_as_suppressed(row, door);
         }
         n += 1;
         one.locked.n = n;
@@ -68,7 +81,7 @@ async fn accept_ready(conn: &mut SqliteConnection, ready: Vec<Ready>, keys: Stri
         places.insert(row.job.key.clone(), new.len());
         new.push(one);
     }
-    insert(conn, &new, &door).await?;
+    insert(conn, &new, door).await?;
     Ok(answers)
 }
 

@@ -13,7 +13,9 @@ mod query;
 mod recovery;
 mod registry;
 pub mod rows;
+mod schedules;
 mod settle;
+mod slots;
 mod stage;
 mod transact;
 mod verbs;
@@ -38,10 +40,11 @@ use crate::{
 };
 
 /// The book's tables, in their order.
-pub const MIGRATIONS: [Migration; 3] = [
+pub const MIGRATIONS: [Migration; 4] = [
     Migration { name: "book/0001_book", sql: include_str!("migrations/0001_book.sql") },
     Migration { name: "book/0002_items", sql: include_str!("migrations/0002_items.sql") },
     Migration { name: "book/0003_registry", sql: include_str!("migrations/0003_registry.sql") },
+    Migration { name: "book/0004_schedules", sql: include_str!("migrations/0004_schedules.sql") },
 ];
 
 /// The book in a SQLite store.

@@ -1,0 +1,1 @@
+WHERE s.tenant = ?1 AND s.name = ?2

@@ -1,0 +1,1 @@
+WHERE s.next_scan <= ?1 ORDER BY s.next_scan, s.n LIMIT ?2
