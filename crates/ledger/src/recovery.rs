@@ -74,6 +74,7 @@ pub trait Recoverable: Send + Sync {
 
     /// A worker lives: each of these shards keeps that it heard it now, and answers in which incarnation it is. Where the book doesn't hear a
     /// worker, recovery knows of it by this alone, so that none claims in a shard before it was heard there. Nothing to do where nothing is lost.
+    /// In recovery's hands a shard that recovers hears of whoever may claim there when it works again.
     /// By shard: `OtherServer`, `Recovering`, `Halted`: it wasn't heard, and what it claims is refused too. `Unavailable`: unknown, repeat.
     async fn hear(&self, who: WorkerId, shards: &[Shard]) -> Vec<Result<u32, LedgerError>> {
         let _nothing_is_lost = who;

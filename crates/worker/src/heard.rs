@@ -2,6 +2,9 @@
 //!
 //! The book may be away for long while staged work goes on, so that the ledger hears each worker too: from before its first claim in a shard, and
 //! lately enough before each claim and each intent. Beside the deliveries it beats every 10 s, so that they ask no more than this memory.
+//!
+//! After a longer gap one beat before the claim is enough: the store writes it before the claim and before the intent, so that whatever keeps an
+//! intent that was confirmed on disk keeps the beat. After a gap that was a recovery, the recovery itself has let the shard hear of this worker.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};

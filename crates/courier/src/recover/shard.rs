@@ -7,7 +7,7 @@ use curfew_book::{Book, BookState, Mark, REMEMBERED, Row, VerbSeen};
 use curfew_domain::limits::LEASE_MAX;
 use curfew_domain::sealed::Sealed;
 use curfew_domain::transition::{Change, Event, Refusal, transition};
-use curfew_domain::{Key, Moment, Record, Shard, State};
+use curfew_domain::{Key, Moment, Record, Shard, State, WorkerId};
 use curfew_ledger::{Adopted, Create, Created, Ledger, LedgerError, Meta, Recoverable, Suppression, Survivor, Swap, Swapped};
 
 use super::patience::Patience;
@@ -145,6 +145,10 @@ async fn step(recovery: Recovery<'_>, recoverable: &dyn Recoverable, shard: Shar
     hands.set_suppressions(suppressed).await?;
     copy_holds(&*hands, recovery.book).await?;
     hands.recount(shard).await?;
+    // Whoever is still cut off from the book is known by this alone to a recovery that comes before it is heard again.
+    for worker in workers.may_go_on {
+        hands_on.hear(worker, &[shard]).await.into_iter().try_for_each(|heard| heard.map(drop))?;
+    }
     recoverable.recovered(shard, meta.incarnation).await?;
     Ok(Stage::Recovered(found))
 }
@@ -155,6 +159,8 @@ struct Workers {
     awaited: Vec<String>,
     /// Given up: they may have had any job.
     missing: usize,
+    /// Reported or not, they may live, and claim as soon as the shard works again.
+    may_go_on: Vec<WorkerId>,
     /// T1: nothing was claimed after it, by whatever clock.
     claimed_until: Moment,
 }
@@ -169,7 +175,7 @@ impl Workers {
         let beat = survived.or(kept).unwrap_or(Moment::from_millis(0)).min(meta.since);
         let reported = recovery.book.reports(shard, meta.incarnation).await?;
         let since = beat.minus(BEFORE_THE_BEAT);
-        let mut silent = Vec::new();
+        let (mut silent, mut may_go_on) = (Vec::new(), Vec::new());
         let mut unheard = false;
         // The book may not have heard a worker that worked on: what survived of the ledger did.
         let mut heard_here = recoverable.heard(shard, since).await?;
@@ -180,6 +186,10 @@ impl Workers {
             // A shard that recovers hears nobody: whom it heard was there before, and enrolled once more since.
             let too_late = heard_at.is_none() && process.enrolment.at >= claimed_until.plus(ENROLLED_AFTER);
             let works = process.enrolment.roles.iter().any(|role| role == "worker");
+            // Who came too late is left out: heard once, it would be waited for by this recovery too.
+            if works && !too_late && process.stopped_at.is_none() && (process.beat_at >= since || heard_at.is_some()) {
+                may_go_on.push(process.enrolment.id);
+            }
             if harmless || too_late || !works || reported.contains(&process.enrolment.id) {
                 continue;
             }
@@ -191,6 +201,7 @@ impl Workers {
             }
         }
         // Of these the book knows nothing at all any more.
+        may_go_on.extend(heard_here.keys());
         let unknown = heard_here.into_keys().filter(|id| !reported.contains(id));
         silent.extend(unknown.map(|id| (format!("worker {}", id.0), true, false)));
         // By the process's own clock too, for the node's may be set back meanwhile.
@@ -206,7 +217,7 @@ impl Workers {
         if awaited.is_empty() && waits_for_more {
             awaited.push("whoever was not heard of lately".to_owned());
         }
-        Ok(Self { awaited, missing: silent.len(), claimed_until })
+        Ok(Self { awaited, missing: silent.len(), may_go_on, claimed_until })
     }
 }
 

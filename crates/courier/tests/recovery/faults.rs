@@ -160,3 +160,60 @@ async fn a_worker_that_the_book_does_not_know_is_waited_for() {
     world.advance(Duration::from_secs(31));
     assert!(matches!(world.look().await, Stage::Recovered(found) if found.missing == 1));
 }
+
+/// Redis flapped twice, and the first recovery took over a minute: a worker that PostgreSQL couldn't be reached from had been heard before it
+/// alone, as far as the second could see, and what it had claimed and sent between the two was sent again.
+#[tokio::test]
+async fn whom_a_recovery_waited_for_in_vain_is_waited_for_by_the_next() {
+    let mut world = World::with(1, Duration::from_secs(120)).await;
+    let (cut_off, key) = (world.workers[0].id, world.keys[3].clone());
+    assert!(world.ledger.hear(cut_off, &[SHARD]).await.iter().all(Result::is_ok));
+    let begun = begin(&world.ledger, &[SHARD]).await.expect("it begins");
+    let rows = world.book.plan(&begun.shards(), world.now().plus(Duration::from_secs(60)), 100).await.expect("the book answers");
+    curfew_courier::stage(&world.ledger, &*world.book, &world.review, &world.rulebook, rows, &begun).await.expect("it stages");
+    world.ledger.beat(1).await.expect("the ledger answers");
+    world.ask(SAVE).await;
+    world.ask(LOSE).await;
+    assert_eq!(world.look().await, Stage::Waits(Vec::new()), "adopted");
+    world.workers.remove(0);
+    world.report_of(0).await;
+    world.advance(Duration::from_secs(70));
+    assert!(matches!(world.look().await, Stage::Recovered(found) if found.missing == 1));
+
+    world.ledger.beat(2).await.expect("the ledger answers");
+    world.book.alive(world.workers[0].id, world.now()).await.expect("the book answers");
+    world.ask(SAVE).await;
+    assert!(world.ledger.hear(cut_off, &[SHARD]).await.iter().all(Result::is_ok));
+    let standing = |record: Option<Record>| record.expect("it is staged");
+    let record = standing(world.ledger.records(std::slice::from_ref(&key)).await.expect("it answers")[0].clone());
+    let claim = transition(&record, &Event::Claim { worker: cut_off, lease: LEASE }, world.now()).expect("it is due");
+    assert_eq!(world.ledger.swap(Swap::of(&record, claim)).await.expect("it answers"), Swapped::Swapped);
+    world.ask(LOSE).await;
+    assert_eq!(world.look().await, Stage::Waits(Vec::new()), "adopted");
+    world.report_of(0).await;
+    world.advance(Duration::from_secs(13));
+    assert_eq!(world.look().await, Stage::Waits(vec![format!("{cut_off:?}")]));
+    world.advance(Duration::from_secs(18));
+    assert!(matches!(world.look().await, Stage::Recovered(found) if found.missing == 1 && found.in_doubt >= 3), "whatever it may have sent");
+    let record = standing(world.ledger.records(std::slice::from_ref(&key)).await.expect("it answers")[0].clone());
+    assert_ne!(record.state, State::Scheduled, "it would be sent again");
+}
+
+/// Who stopped cleanly claims nothing any more: a second recovery doesn't take it for lost.
+#[tokio::test]
+async fn who_stopped_cleanly_is_not_missed_by_the_recovery_after_the_next() {
+    let mut world = World::new(1).await;
+    assert!(world.ledger.hear(world.workers[0].id, &[SHARD]).await.iter().all(Result::is_ok));
+    let stopped = world.workers.remove(0);
+    world.book.leave(stopped.id, world.now()).await.expect("the book answers");
+    world.staged_and_lost().await;
+    for count in [2, 3] {
+        assert_eq!(world.look().await, Stage::Waits(Vec::new()), "adopted");
+        world.report_of(0).await;
+        let Stage::Recovered(found) = world.look().await else { panic!("all have reported") };
+        assert_eq!((found.missing, found.in_doubt), (0, 0));
+        world.ledger.beat(count).await.expect("the ledger answers");
+        world.ask(SAVE).await;
+        world.ask(LOSE).await;
+    }
+}

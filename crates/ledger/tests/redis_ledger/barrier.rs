@@ -137,6 +137,9 @@ async fn no_worker_is_heard_past_the_barrier_nor_while_a_shard_recovers() {
     assert!(is_recovering(&process.hear(another, &[shard]).await.remove(0)));
     let heard = process.heard(shard, before).await.expect("it answers");
     assert_eq!(heard.into_keys().collect::<Vec<_>>(), [WORKER]);
+    let hands = process.in_recovery();
+    let of_recovery = hands.recoverable().expect("it is Redis");
+    assert!(matches!(of_recovery.hear(WORKER, &[shard]).await.as_slice(), [Ok(1)]), "the recovery lets it hear of whoever may go on");
     process.recovered(shard, 1).await.expect("it answers");
     assert!(matches!(process.hear(another, &[shard]).await.as_slice(), [Ok(1)]));
 }
