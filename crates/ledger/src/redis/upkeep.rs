@@ -7,6 +7,7 @@ use curfew_domain::form::FormError;
 use curfew_domain::transition::{Index, timer};
 use curfew_domain::{Key, Moment, Record, Shard, State};
 use redis::Value;
+use sha2::{Digest, Sha256};
 
 use super::RedisLedger;
 use super::call::{Call, bytes, number, read, unknown_answer};
@@ -22,7 +23,9 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// What a walk met.
 pub(super) struct Met<T> {
+    /// A stand-in where the index's member is none.
     key: Key,
+    is_key: bool,
     /// Made of the record.
     made: Result<T, FormError>,
     /// With how often it was postponed.
@@ -46,7 +49,7 @@ impl RedisLedger {
 
     pub(super) async fn read_walk_past(&self, shard: Shard, after: Option<&Key>, limit: usize) -> Result<Walk, LedgerError> {
         let met = self.walked(shard, after, limit, read).await?;
-        let mut walk = Walk { next: met.last().map(|met| met.key.clone()), ..Walk::default() };
+        let mut walk = Walk { next: met.last().filter(|met| met.is_key).map(|met| met.key.clone()), ..Walk::default() };
         for met in met {
             match met.walked() {
                 Ok(walked) => walk.records.push(walked),
@@ -56,7 +59,7 @@ impl RedisLedger {
         Ok(walk)
     }
 
-    /// What `made` makes of each record, with what stands beside it.
+    /// What `made` makes of each record, with what stands beside it. The last has a key, unless none of them has and the shard ends here.
     async fn walked<T>(
         &self,
         shard: Shard,
@@ -67,24 +70,43 @@ impl RedisLedger {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        let mut keys = vec![self.keys.all(shard)];
-        keys.extend(Index::ALL.iter().map(|index| self.keys.index(shard, *index)));
-        keys.extend([self.keys.postponed(shard), self.keys.jobs(shard), self.keys.lines(shard)]);
-        let args = vec![after.map_or_else(|| text("-"), |key| text(format_args!("({}", key.as_str()))), text(limit.min(WALK_MAX))];
-        let reply = self.call(Call { script: Script::Walk, shard, incarnation: None, keys, args }).await?;
-        let incarnation = reply.incarnation;
-        let walked = reply.lists()?.into_iter().map(|list| {
-            let [key, record, timer, postponed, line] = <[Value; 5]>::try_from(list).map_err(|_misfit| unknown_answer(Script::Walk))?;
-            let key = bytes(key).and_then(|key| String::from_utf8(key).ok()).and_then(|key| Key::parse(&key).ok());
-            let made = match made(&bytes(record).unwrap_or_default(), incarnation) {
-                Err(LedgerError::Unreadable(error)) => Err(error),
-                other => Ok(other?),
-            };
-            let postponed = number(postponed, Script::Walk)?;
-            let timer = moment(timer)?.map(|at| (at, postponed));
-            Ok(Met { key: key.ok_or_else(|| unknown_answer(Script::Walk))?, made, timer, line: moment(line)? })
-        });
-        walked.collect()
+        let mut from = after.map_or_else(|| text("-"), |key| text(format_args!("({}", key.as_str())));
+        let mut walked: Vec<Met<T>> = Vec::new();
+        loop {
+            let mut keys = vec![self.keys.all(shard)];
+            keys.extend(Index::ALL.iter().map(|index| self.keys.index(shard, *index)));
+            keys.extend([self.keys.postponed(shard), self.keys.jobs(shard), self.keys.lines(shard)]);
+            let args = vec![from, text(limit.min(WALK_MAX))];
+            let reply = self.call(Call { script: Script::Walk, shard, incarnation: None, keys, args }).await?;
+            let incarnation = reply.incarnation;
+            let mut last = None;
+            for list in reply.lists()? {
+                let [name, record, timer, postponed, line] = <[Value; 5]>::try_from(list).map_err(|_misfit| unknown_answer(Script::Walk))?;
+                let name = bytes(name).ok_or_else(|| unknown_answer(Script::Walk))?;
+                let key = std::str::from_utf8(&name).ok().and_then(|name| Key::parse(name).ok());
+                let is_key = key.is_some();
+                let made = match made(&bytes(record).unwrap_or_default(), incarnation) {
+                    _whatever if !is_key => Err(FormError::Malformed),
+                    Err(LedgerError::Unreadable(error)) => Err(error),
+                    other => Ok(other?),
+                };
+                let postponed = number(postponed, Script::Walk)?;
+                let timer = moment(timer)?.map(|at| (at, postponed));
+                walked.push(Met { key: key.unwrap_or_else(|| stand_in(&name)), is_key, made, timer, line: moment(line)? });
+                last = Some(name);
+            }
+            let named = walked.iter().rposition(|met| met.is_key);
+            match (named, last) {
+                // The next page begins after the last key: what follows it here comes again there.
+                (Some(place), _) => walked.truncate(place + 1),
+                (None, Some(name)) => {
+                    from = [b"(".as_slice(), &name].concat();
+                    continue;
+                }
+                (None, None) => {}
+            }
+            return Ok(walked);
+        }
     }
 
     /// The same of those that can be read, and without what stands beside them. The others are left as they stand and told: a page in which none can
@@ -99,8 +121,7 @@ impl RedisLedger {
         let mut after = after.cloned();
         loop {
             let walked = self.walked(shard, after.as_ref(), limit, &made).await?;
-            let Some(last) = walked.last() else { return Ok(Vec::new()) };
-            after = Some(last.key.clone());
+            let next = walked.last().filter(|met| met.is_key).map(|met| met.key.clone());
             let (mut readable, mut left) = (Vec::with_capacity(walked.len()), Vec::new());
             for met in walked {
                 match met.made {
@@ -109,9 +130,10 @@ impl RedisLedger {
                 }
             }
             tell_unreadable(shard, &left);
-            if !readable.is_empty() {
+            if !readable.is_empty() || next.is_none() {
                 return Ok(readable);
             }
+            after = next;
         }
     }
 
@@ -155,6 +177,12 @@ impl RedisLedger {
         }
         Ok(expired)
     }
+}
+
+/// Names a member that is no key, and may be anything, without saying it.
+fn stand_in(member: &[u8]) -> Key {
+    let digest = hex::encode(Sha256::digest(member));
+    Key::parse(&format!("no-key/{}", &digest[..16])).expect("letters, digits, a hyphen and a slash")
 }
 
 /// Milliseconds, or nothing.

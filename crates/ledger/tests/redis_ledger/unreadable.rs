@@ -81,3 +81,46 @@ async fn however_many_cannot_be_read_the_walks_go_on_to_the_end() {
     }
     assert_eq!(survive, ["acme/a", "acme/z"]);
 }
+
+/// One member of an index that was no key ended each walk of its shard with an error.
+#[tokio::test]
+async fn what_is_no_key_is_counted_once_without_saying_it_and_stops_no_walk() {
+    let server = Redis::start(Options::default()).await;
+    let ledger = ledger(&server.url()).await;
+    due(&ledger, "acme/a").await;
+    due(&ledger, "acme/m").await;
+    let shard = shard("acme/a");
+    let strange = ["!", "acme/b c@example.test", "acme/c c", "zz zz", "zzz zz"];
+    for member in strange {
+        server.ask(&["ZADD", &format!("test:{{{shard}}}:all"), "0", member]).await;
+        server.ask(&["SET", &format!("test:{{{shard}}}:job:{member}"), "cut"]).await;
+    }
+    for limit in [1, 2, 3, 100] {
+        let (mut read, mut left, mut after) = (Vec::new(), Vec::new(), None);
+        loop {
+            let page = ledger.walk_past(shard, after.as_ref(), limit).await.expect("it answers");
+            read.extend(page.records.into_iter().map(|(record, ..)| record.key.to_string()));
+            left.extend(page.unreadable.into_iter().map(|(key, _)| key.to_string()));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(read, ["acme/a", "acme/m"], "by {limit}");
+        assert_eq!(left.len(), strange.len(), "by {limit}: {left:?}");
+        assert!(left.iter().all(|key| key.starts_with("no-key/")), "{left:?}");
+    }
+
+    adopt(&ledger, shard, 1).await;
+    let survive = loop {
+        match ledger.walk_survivors(shard, None, 10).await {
+            // The first call meets the new incarnation.
+            Err(LedgerError::OtherServer) => {}
+            page => break page.expect("it goes on"),
+        }
+    };
+    let keys: Vec<&str> = survive.iter().map(|one| one.record.key.as_str()).collect();
+    assert_eq!(keys, ["acme/a", "acme/m"]);
+    let last = survive.last().map(|one| one.record.key.clone());
+    assert_eq!(ledger.walk_survivors(shard, last.as_ref(), 10).await.expect("it goes on"), []);
+}

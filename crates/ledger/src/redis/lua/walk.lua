@@ -4,7 +4,7 @@
 -- KEYS[7]  the prefix of jobs    KEYS[8]  the prefix of lines, both in the same slot
 -- ARGV[1..5]  see prelude.lua   ARGV[6]  "-" or "(key"   ARGV[7]  at most so many, 1,000 or fewer
 --
--- Returns  {"found", {key, record, timer's ms or "", postponed, line's ms or ""}, …}  {"other_server"}  {"other_incarnation"}
+-- Returns  {"found", {key, record or "" where its front is cut off, timer's ms or "", postponed, line's ms or ""}, …}  {"other_server"}  {"other_incarnation"}
 
 local refused = barrier()
 if refused then return { refused } end
@@ -17,7 +17,7 @@ while #found <= limit do
       local timer = redis.call('ZSCORE', KEYS[3], key) or redis.call('ZSCORE', KEYS[4], key) or redis.call('ZSCORE', KEYS[5], key)
       local line = redis.call('ZSCORE', KEYS[8] .. key:match('^[^/]*'), key)
       found[#found + 1] = {
-        key, record_of(stored), timer and ms(tonumber(timer)) or '', redis.call('HGET', KEYS[6], key) or '0', line and ms(tonumber(line)) or '',
+        key, #stored > 15 and record_of(stored) or '', timer and ms(tonumber(timer)) or '', redis.call('HGET', KEYS[6], key) or '0', line and ms(tonumber(line)) or '',
       }
     end
   end
