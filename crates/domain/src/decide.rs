@@ -17,7 +17,7 @@ pub struct Question<'a> {
     pub class: OutcomeClass,
     /// Whether a 5yz was read softly: capped at three tries.
     pub softened: bool,
-    /// The provider's lower bound; it counts where the class is `Throttled`.
+    /// The provider's lower bound. Of a throttle it holds; of a transient reply (greylisting) it gives way to the deadline.
     pub retry_after: Option<Duration>,
     /// Whether the provider recognises our key for the whole of another attempt.
     pub provider: Provider,
@@ -136,7 +136,7 @@ pub fn decide(q: &Question<'_>) -> Decision {
         return stop(Reason::RetryBudgetExhausted);
     }
     let delay = q.policy.delay(q.attempts_before);
-    let hint = q.retry_after.filter(|_| q.class == OutcomeClass::Throttled).unwrap_or_default();
+    let hint = hint(q, delay);
     let base = q.now.plus(delay.max(hint));
     // A release that isn't before the deadline leaves no moment at all, wherever the clock stands.
     if q.deadline_at.is_some_and(|deadline| base >= deadline || q.release_at >= deadline) {
@@ -144,6 +144,23 @@ pub fn decide(q: &Question<'_>) -> Decision {
     }
     let reason = if q.class == OutcomeClass::Throttled { Reason::Throttled } else { Reason::TransientFailure };
     Decision::Retry(spread(q, delay, hint, base, reason))
+}
+
+/// The least wait that the provider asks for. A throttle's is its word. A transient reply's (greylisting, with 300 s where no time is named) is
+/// what such servers usually mean: it gives way where it alone would cost the deadline.
+fn hint(q: &Question<'_>, delay: Duration) -> Duration {
+    let asked = q.retry_after.unwrap_or_default();
+    let fits = |wait: Duration| q.deadline_at.is_none_or(|deadline| q.now.plus(wait) < deadline);
+    match q.class {
+        OutcomeClass::Throttled => asked,
+        OutcomeClass::Transient if fits(asked) || !fits(delay) => asked,
+        OutcomeClass::Transient
+        | OutcomeClass::Accepted
+        | OutcomeClass::Permanent
+        | OutcomeClass::Suppressed
+        | OutcomeClass::Ambiguous
+        | OutcomeClass::Configuration => Duration::ZERO,
+    }
 }
 
 /// Chooses the moment inside the jitter's range, never before now, the hint or the release, and strictly before the deadline.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use curfew_domain::decide::{Decision, Latest, Provider, Question, decide};
 use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
-use curfew_domain::{Moment, OutcomeClass};
+use curfew_domain::{Moment, OutcomeClass, Reason};
 use proptest::prelude::*;
 
 /// "met" counts the configuration outcomes; "deadline": `ahead` of the next time, `near` (ahead of now, not of the next time), or `past`.
@@ -112,6 +112,37 @@ fn a_class_that_says_nothing_about_the_job_uses_no_delay() {
         jitter: f64::NAN,
     };
     assert_eq!(decide(&question), Decision::AwaitSetUp);
+}
+
+/// A greylisting server was asked again after the policy's first minute, and refused again: its five minutes counted for throttles alone.
+#[test]
+fn a_greylisted_job_waits_five_minutes_unless_that_alone_costs_its_deadline() {
+    let (minute, five) = (Duration::from_secs(60), Duration::from_secs(300));
+    let policy = policy(Backoff::Delays(vec![minute]), None, Jitter::default());
+    let now = Moment::from_millis(1_000_000);
+    let next = |class, deadline: Duration| {
+        let decided = decide(&Question {
+            attempts_before: 0,
+            class,
+            softened: false,
+            retry_after: Some(five),
+            provider: Provider::ForgetsKeys,
+            configuration_met: 0,
+            now,
+            release_at: now,
+            deadline_at: Some(now.plus(deadline)),
+            policy: &policy,
+            jitter: 0.0,
+        });
+        match decided {
+            Decision::Retry(retry) => Ok(retry.at.since(now)),
+            other => Err(other.reason()),
+        }
+    };
+    assert_eq!(next(OutcomeClass::Transient, minute * 30), Ok(five));
+    assert_eq!(next(OutcomeClass::Transient, minute * 4), Ok(minute), "it may have been remembered sooner");
+    assert_eq!(next(OutcomeClass::Transient, minute), Err(Reason::BusinessDeadlineReached));
+    assert_eq!(next(OutcomeClass::Throttled, minute * 4), Err(Reason::BusinessDeadlineReached), "a throttle's word is kept");
 }
 
 fn durations() -> impl Strategy<Value = Duration> {

@@ -21,7 +21,7 @@ pub fn answer(fields: &Fields) -> Result<Value, String> {
         attempts_before: fields.read("attempt", "a whole number from 0", whole)?.unwrap_or(0),
         class,
         softened: false,
-        retry_after: fields.read("retry_after_s", "seconds", seconds)?.filter(|s| *s > 0.0).map(duration),
+        retry_after: fields.read("retry_after_s", "seconds", seconds)?.filter(|s| *s > 0.0 && class == OutcomeClass::Throttled).map(duration),
         provider: if fields.truth("provider_idempotent")? { Provider::KnowsKeys } else { Provider::ForgetsKeys },
         configuration_met: 1,
         now: moment("now")?.ok_or("now: is missing")?,
