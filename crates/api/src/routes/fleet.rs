@@ -10,7 +10,7 @@ use curfew_book::{Enrolled, Enrolment, HoldRow, REMEMBERED, Standing};
 use curfew_domain::key::check_part;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::{Moment, Shard};
-use curfew_ledger::Hold;
+use curfew_ledger::{Hold, LedgerError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -98,7 +98,12 @@ async fn status(api: &Api, now: Moment) -> Result<FleetBody, Problem> {
     let jobs = api.ledger.live_by_state().await?.into_iter().map(|(state, n)| (state.word().to_owned(), n)).collect();
     let mut oldest: Option<Moment> = None;
     for shard in 0..shards {
-        oldest = [oldest, api.ledger.oldest_due(Shard(shard), now).await?].into_iter().flatten().min();
+        let due = match api.ledger.oldest_due(Shard(shard), now).await {
+            // One that waits for its recovery keeps the others from being shown as little as it keeps them from being counted.
+            Err(LedgerError::OtherServer | LedgerError::Recovering | LedgerError::Halted) => None,
+            due => due?,
+        };
+        oldest = [oldest, due].into_iter().flatten().min();
     }
     let holds = in_force(api, now).await?;
     let circuits = holds.iter().filter(|h| h.by == WaitingFor::Circuit.word()).map(|h| h.name.clone()).collect();

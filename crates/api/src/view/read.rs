@@ -84,6 +84,7 @@ pub(crate) async fn body(api: &Api, row: &Row, now: Moment) -> Result<JobBody, P
         Told::Stands(entry) => (Told::Stands(Box::new(entry.record)), entry.history),
         Told::Nothing => (Told::Nothing, Vec::new()),
         Told::Recovers => (Told::Recovers, Vec::new()),
+        Told::Unreadable => (Told::Unreadable, Vec::new()),
     };
     let mut history = row.history.clone();
     // A verb's end reaches the row before its story does.

@@ -1,4 +1,5 @@
-//! What the ledger says of jobs, shard by shard: one that recovers keeps neither its own jobs nor the others' from being shown.
+//! What the ledger says of jobs, shard by shard: one that recovers, is halted or doesn't answer keeps neither its own jobs nor the others' from
+//! being shown, nor does a record that can't be read.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,10 @@ pub(crate) enum Told<T> {
     Stands(Box<T>),
     /// Nothing does.
     Nothing,
-    /// Its shard recovers: until that is done only the book tells of it.
+    /// Its shard recovers, is halted, or doesn't answer while others do: until it works again only the book tells of it.
     Recovers,
+    /// Something does that this process can't read: only the book tells of it.
+    Unreadable,
 }
 
 impl<T> Told<T> {
@@ -26,7 +29,7 @@ impl<T> Told<T> {
     pub(crate) fn stands(self) -> Option<T> {
         match self {
             Self::Stands(found) => Some(*found),
-            Self::Nothing | Self::Recovers => None,
+            Self::Nothing | Self::Recovers | Self::Unreadable => None,
         }
     }
 }
@@ -34,13 +37,13 @@ impl<T> Told<T> {
 /// Of several jobs, in order.
 ///
 /// # Errors
-/// `LedgerError` but for a shard that recovers.
+/// `LedgerError` but for a shard that recovers or is halted. `Unavailable` where no shard answers.
 pub(crate) async fn records(ledger: &dyn Ledger, keys: &[Key]) -> Result<Vec<Told<Record>>, LedgerError> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
     let Some(recoverable) = ledger.recoverable() else {
-        return Ok(ledger.records(keys).await?.into_iter().map(Told::of).collect());
+        return readable(ledger, keys).await;
     };
     let mut by_shard: BTreeMap<Shard, Vec<usize>> = BTreeMap::new();
     for (place, key) in keys.iter().enumerate() {
@@ -48,13 +51,35 @@ pub(crate) async fn records(ledger: &dyn Ledger, keys: &[Key]) -> Result<Vec<Tol
     }
     let parts = join_all(by_shard.iter().map(|(shard, places)| async move {
         let part: Vec<Key> = places.iter().map(|place| keys[*place].clone()).collect();
-        unless_recovering(recoverable, *shard, || ledger.records(&part)).await
+        unless_recovering(recoverable, *shard, || readable(ledger, &part)).await
     }));
     let mut all: Vec<Told<Record>> = keys.iter().map(|_| Told::Recovers).collect();
-    for (found, places) in parts.await.into_iter().zip(by_shard.values()) {
-        for (found, place) in found?.into_iter().flatten().zip(places) {
-            all[*place] = Told::of(found);
+    let parts = parts.await;
+    let one_answers = parts.iter().any(Result::is_ok);
+    for (found, places) in parts.into_iter().zip(by_shard.values()) {
+        let found = match found {
+            Err(LedgerError::Unavailable { .. }) if one_answers => None,
+            found => found?,
+        };
+        for (found, place) in found.into_iter().flatten().zip(places) {
+            all[*place] = found;
         }
+    }
+    Ok(all)
+}
+
+/// All at once, and one by one where one of them can't be read.
+async fn readable(ledger: &dyn Ledger, keys: &[Key]) -> Result<Vec<Told<Record>>, LedgerError> {
+    match ledger.records(keys).await {
+        Err(LedgerError::Unreadable(_)) => {}
+        found => return Ok(found?.into_iter().map(Told::of).collect()),
+    }
+    let mut all = Vec::with_capacity(keys.len());
+    for key in keys {
+        all.push(match ledger.records(std::slice::from_ref(key)).await {
+            Err(LedgerError::Unreadable(_)) => Told::Unreadable,
+            found => Told::of(found?.pop().flatten()),
+        });
     }
     Ok(all)
 }
@@ -86,10 +111,10 @@ async fn unless_recovering<T, F: Future<Output = Result<T, LedgerError>>>(
         _survived if recovers => Ok(None),
         // This process was still in an earlier incarnation.
         Err(LedgerError::OtherServer) => match find().await {
-            Err(LedgerError::OtherServer | LedgerError::Recovering) => Ok(None),
+            Err(LedgerError::OtherServer | LedgerError::Recovering | LedgerError::Halted) => Ok(None),
             found => found.map(Some),
         },
-        Err(LedgerError::Recovering) => Ok(None),
+        Err(LedgerError::Recovering | LedgerError::Halted) => Ok(None),
         found => found.map(Some),
     }
 }

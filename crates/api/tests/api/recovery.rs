@@ -101,6 +101,14 @@ async fn a_server_that_nobody_has_recovered_yet_is_shown_as_one_that_recovers() 
             break shown.json();
         }
     };
+    for list in ["/v1/fleet", "/v1/review", "/v1/jobs", "/v1/jobs?state=active", "/v1/days/2026-12-01", "/"] {
+        // Each of its connections is lost once.
+        let mut answer = house.get(list).await;
+        while answer.status == 503 {
+            answer = house.get(list).await;
+        }
+        assert_eq!(answer.status, 200, "{list}: {}", answer.body);
+    }
     assert_eq!((&view["state"], &view["waiting_for"]), (&json!("scheduled"), &json!("recovery")), "{view}");
     assert_eq!(listed(&house, "/v1/jobs").await, [(ours.to_string(), "scheduled".to_owned(), json!("recovery"))]);
     assert_eq!(house.get("/v1/days/2026-12-01").await.json()["difference"], 0);
@@ -110,4 +118,35 @@ async fn a_server_that_nobody_has_recovered_yet_is_shown_as_one_that_recovers() 
         let again = show(&house, &ours).await;
         assert!(again["waiting_for"] != "recovery", "{again}");
     }
+}
+
+/// One record of a page couldn't be read, or one shard's clock was distrusted, and the whole page failed.
+#[tokio::test]
+async fn neither_an_unreadable_record_nor_a_halted_shard_fails_a_list() {
+    let server = redis().await;
+    let house = house_on_redis(&server.url()).await;
+    let (ours, others) = (due_of(&house, "acme", "R-1").await, due_of(&house, "other", "R-2").await);
+    let (shard, another) = (Shard::of_tenant("acme", SHARDS), Shard::of_tenant("other", SHARDS));
+    claim(&house, &others).await;
+    let spoil =
+        "local s = redis.call('GET', KEYS[1]) redis.call('SET', KEYS[1], s:sub(1, 15 + s:byte(14) * 256 + s:byte(15)) .. 'spoilt') return 'ok'";
+    server.ask(&["EVAL", spoil, "1", &format!("curfew:{{{shard}}}:job:{ours}")]).await;
+    let keys = |list: Vec<(String, String, Value)>| list.into_iter().map(|(key, state, _)| (key, state)).collect::<Vec<_>>();
+    let row = |key: &Key, state: &str| (key.to_string(), state.to_owned());
+    let both = [row(&ours, "scheduled"), row(&others, "claimed")];
+    assert_eq!(keys(listed(&house, "/v1/jobs").await), both);
+    assert_eq!(keys(listed(&house, "/v1/jobs?state=active").await), both);
+    assert_eq!(house.get("/v1/days/2026-12-01").await.json()["difference"], 0, "it stands there, whatever it says");
+
+    // What is missing in a halted shard is unknown.
+    server.ask(&["DEL", &format!("curfew:{{{another}}}:job:{others}")]).await;
+    house.ledger.halt([another].into(), &[]);
+    let waits = (others.to_string(), "scheduled".to_owned(), json!("recovery"));
+    assert!(listed(&house, "/v1/jobs").await.contains(&waits));
+    assert!(listed(&house, "/v1/jobs?state=handoff").await.contains(&waits));
+    for list in ["/v1/fleet", "/v1/review", "/v1/days/2026-12-01", "/"] {
+        let answer = house.get(list).await;
+        assert_eq!(answer.status, 200, "{list}: {}", answer.body);
+    }
+    assert_eq!(house.get("/v1/days/2026-12-01").await.json()["difference"], 0);
 }
