@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use curfew_book::{Book, BookError};
 use curfew_broker::{Broker, Consumer, Delivery};
-use curfew_courier::CourierError;
 use curfew_courier::pause::Pauses;
+use curfew_courier::{CourierError, Portion};
 use curfew_domain::sealed::Keyring;
 use curfew_domain::transition::Index;
-use curfew_domain::{Record, Shard};
+use curfew_domain::{Moment, Record, Shard};
 use curfew_ledger::{Ledger, LedgerError};
 use curfew_review::Review;
 use futures::FutureExt;
@@ -58,12 +58,13 @@ pub struct Settings {
 pub struct DeadLetter {
     ports: Ports,
     settings: Settings,
+    portion: Portion,
 }
 
 impl DeadLetter {
     /// One that doesn't run yet.
     pub fn new(ports: Ports, settings: Settings) -> Self {
-        Self { ports, settings }
+        Self { ports, settings, portion: Portion::new(STORIES_MAX) }
     }
 
     /// Runs until `stop`. A dropped future leaves nothing half done that another consumer can't finish.
@@ -149,24 +150,31 @@ impl DeadLetter {
         }
     }
 
-    /// One round over all shards; whether more wait.
+    /// One round over all shards; whether more wait. One shard that fails is in no other's way.
     async fn record_overdue(&self) -> Result<bool, CourierError> {
         let now = self.ports.ledger.now().await?;
         let mut more = false;
+        let mut broken = Ok(());
         for agenda in self.ports.ledger.agenda(&self.settings.shards, now).await? {
-            if !agenda.review {
-                continue;
+            if agenda.review {
+                match self.record_of(agenda.shard, now).await {
+                    Ok(full) => more |= full,
+                    Err(error) => broken = Err(error),
+                }
             }
-            let records: Vec<Record> =
-                self.ports.ledger.overdue(agenda.shard, Index::Review, now, STORIES_MAX).await?.into_iter().map(|t| t.record).collect();
-            let full = records.len() == STORIES_MAX;
-            let closed = steps::record_all(&self.ports, records, now).await?;
-            if closed.kept > 0 {
-                tracing::error!(role = "deadletter", error_class = "book", "{} dead letters can't be recorded; they stay in the ledger", closed.kept);
-            }
-            more |= full && closed.closed + closed.kept > 0;
         }
-        Ok(more)
+        broken.map(|()| more)
+    }
+
+    async fn record_of(&self, shard: Shard, now: Moment) -> Result<bool, CourierError> {
+        let size = self.portion.size();
+        let records: Vec<Record> = self.ports.ledger.overdue(shard, Index::Review, now, size).await?.into_iter().map(|t| t.record).collect();
+        let full = records.len() == size;
+        let closed = self.portion.learn(steps::record_all(&self.ports, records, now).await)?;
+        if closed.kept > 0 {
+            tracing::error!(role = "deadletter", error_class = "book", "{} dead letters can't be recorded; they stay in the ledger", closed.kept);
+        }
+        Ok(full && closed.closed + closed.kept > 0)
     }
 }
 

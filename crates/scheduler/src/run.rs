@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use curfew_courier::CourierError;
+use curfew_courier::{CourierError, Portion};
 use curfew_domain::{Shard, WorkerId};
 use curfew_ledger::LedgerError;
 use curfew_telemetry::metrics;
@@ -47,6 +47,7 @@ pub struct Scheduler {
     answering: Mutex<Option<Instant>>,
     drains: Mutex<BTreeMap<Shard, Drain>>,
     served: Mutex<Served>,
+    stories: Portion,
     leads: Leads,
     tally: Arc<Tally>,
 }
@@ -73,6 +74,7 @@ impl Scheduler {
             answering: Mutex::new(None),
             drains: Mutex::new(BTreeMap::new()),
             served: Mutex::default(),
+            stories: Portion::new(settle::STORIES_MAX),
             leads,
             tally: Arc::default(),
         }
@@ -237,7 +239,7 @@ impl Scheduler {
         let led = self.led().await?;
         for agenda in self.ports.ledger.agenda(&led, now).await? {
             if agenda.settle {
-                match settle::step(&self.ports, agenda.shard, &self.served).await {
+                match settle::step(&self.ports, agenda.shard, &self.served, &self.stories).await {
                     Ok(has_more) => more |= has_more,
                     Err(error) => broken = Err(error),
                 }

@@ -1,6 +1,6 @@
 //! Settle: what ended as sent, cancelled or suppressed is told to the book, then closed.
 
-use curfew_courier::CourierError;
+use curfew_courier::{CourierError, Portion};
 use curfew_domain::transition::Index;
 use curfew_domain::{Reason, Record, Shard, State};
 use curfew_telemetry::metrics;
@@ -10,17 +10,18 @@ use crate::Ports;
 use crate::served::Served;
 
 /// Stories per round and shard.
-const STORIES_MAX: usize = 200;
+pub(crate) const STORIES_MAX: usize = 200;
 
 /// One round in one shard; whether more wait. What was sent tells what the shard's queue has served.
-pub(crate) async fn step(ports: &Ports, shard: Shard, served: &Mutex<Served>) -> Result<bool, CourierError> {
+pub(crate) async fn step(ports: &Ports, shard: Shard, served: &Mutex<Served>, portion: &Portion) -> Result<bool, CourierError> {
     let now = ports.ledger.now().await?;
-    let records: Vec<Record> = ports.ledger.overdue(shard, Index::Settle, now, STORIES_MAX).await?.into_iter().map(|t| t.record).collect();
-    let more = records.len() == STORIES_MAX;
+    let size = portion.size();
+    let records: Vec<Record> = ports.ledger.overdue(shard, Index::Settle, now, size).await?.into_iter().map(|t| t.record).collect();
+    let more = records.len() == size;
     learn(&mut *served.lock().await, shard, &records);
     let ended: Vec<_> =
         records.iter().map(|r| (r.state, r.reason, r.deadline_at, r.receipt.as_ref().map(|receipt| receipt.at), r.generation)).collect();
-    let closed = curfew_courier::settle(&*ports.ledger, &*ports.book, records, now).await?;
+    let closed = portion.learn(curfew_courier::settle(&*ports.ledger, &*ports.book, records, now).await)?;
     for (state, reason, deadline_at, accepted_at, generation) in ended {
         metrics::job_settled(state.word(), reason.unwrap_or(Reason::Accepted));
         // A person's or a list's decision is no missed deadline; a policy's, at the deadline, is one.
