@@ -153,14 +153,18 @@ async fn told_again(ports: &Ports, closed: Vec<Record>, audited: &mut Audited) -
     let (mut dead, mut settled) = (Vec::new(), Vec::new());
     for record in closed {
         // Looked at once more: most rows were settled between the two reads.
-        let row = ports.book.by_key(&record.key).await?;
+        let row = match ports.book.by_key(&record.key).await {
+            // It stands among the unreadable rows, and keeps no other from being told.
+            Err(BookError::Unreadable(_)) => continue,
+            row => row?,
+        };
         if row.is_some_and(|row| row.state == BookState::Staged && row.generation == record.generation) {
             repaired(audited, AuditKind::Row, 1);
             if record.state == State::DeadLetter { dead.push(record) } else { settled.push(record) }
         }
     }
     let now = ports.ledger.now().await?;
-    curfew_courier::settle(&*ports.ledger, &*ports.book, settled, now).await?;
+    read_past(curfew_courier::settle(&*ports.ledger, &*ports.book, settled, now).await.map(drop))?;
     curfew_courier::record_dead_letters(&*ports.ledger, &*ports.review, dead, ports.rulebook.owners(), now).await?;
     Ok(())
 }

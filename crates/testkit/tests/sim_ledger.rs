@@ -195,6 +195,8 @@ mod fleet {
         assert_eq!(again.incarnation, 1);
         assert!(matches!(ledger.swap(swap_of(&ledger, &again, &CLAIM).await).await, Err(LedgerError::Recovering)));
         assert!(hands.get(&waiting.key).await.expect("it answers").is_some());
+        assert!(matches!(ledger.hear(WORKER, &[shard]).await.as_slice(), [Err(LedgerError::Recovering)]));
+        assert!(matches!(hands.recoverable().expect("it can be lost").hear(WORKER, &[shard]).await.as_slice(), [Ok(1)]));
         ledger.recovered(shard, 1).await.expect("it answers");
         moved(&ledger, &again, &CLAIM).await;
     }

@@ -9,6 +9,7 @@ use curfew_domain::{Key, Reason};
 use curfew_ledger::{Swap, Swapped};
 use curfew_review::{Review, ReviewFilter};
 use curfew_scheduler::Audited;
+use curfew_store::Migration;
 use curfew_testkit::MailServer;
 use curfew_testkit::mail_server::Config;
 
@@ -67,4 +68,31 @@ async fn a_story_that_the_book_lost_is_told_again() {
     assert_eq!(audit(&house).await.repairs, 1);
     assert_eq!(house.row(&key).await.state.word(), "cancelled");
     assert_eq!(audit(&house).await.repairs, 0);
+}
+
+/// One story that couldn't be read kept every other of its page from being told.
+#[tokio::test]
+async fn a_story_that_cannot_be_read_keeps_no_other_from_being_told() {
+    let house = house().await;
+    let scheduler = house.scheduler();
+    let mut keys = Vec::new();
+    for n in 1..=3 {
+        let key = house.submit_one(&house.mail("acme", n)).await;
+        house.until(&key, &["queued"]).await;
+        keys.push(key);
+    }
+    scheduler.finish().await;
+    for (number, key) in (7..).zip(&keys) {
+        swap(&house, key, &Event::Verb(&NumberedVerb { number, generation: 1, verb: Verb::Cancel })).await;
+        swap(&house, key, &Event::Closed).await;
+    }
+    keys.sort();
+    let spoil = "INSERT OR REPLACE INTO job_history (n, entries) SELECT n, x'c1' FROM jobs ORDER BY key LIMIT 1";
+    house.book.store().migrate(&[Migration { name: "test/spoil_the_first_story", sql: spoil }]).await.expect("the store takes it");
+    let audited = audit(&house).await;
+    let named: Vec<&str> = audited.findings.iter().map(|finding| finding.key.as_str()).collect();
+    assert_eq!((audited.repairs, named), (2, vec![keys[0].as_str()]));
+    for key in &keys[1..] {
+        assert_eq!(house.row(key).await.state.word(), "cancelled");
+    }
 }
