@@ -86,6 +86,12 @@ impl Scene {
         &self.fleet.servers
     }
 
+    /// A spread that leaves room to be ahead of the clock in the long form too: as given for as many jobs as flow by default, longer for more.
+    #[must_use]
+    pub fn unhurried(&self, spread: Duration) -> Duration {
+        spread.mul_f64((self.flow.count as f64 / COUNT as f64).max(1.0))
+    }
+
     /// See [`Flow::feed`].
     ///
     /// # Panics

@@ -135,7 +135,7 @@ async fn deleted_ready_queues_are_declared_anew_and_what_they_held_is_healed_int
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deleted_rungs_are_declared_anew_and_what_stood_on_them_arrives_late_but_arrives() {
     let mut scene = Scene::begin().await;
-    scene.feed(1, SPREAD * 4);
+    scene.feed(1, scene.unhurried(SPREAD * 4));
     for _ in 0..2 {
         until("jobs on rungs", || (on_rungs(&scene.fleet) >= 10).then_some(()));
         delete_queues(&scene.fleet, "curfew.v1.delay.");
@@ -155,7 +155,7 @@ async fn a_wildcard_policy_that_shortens_a_ttl_is_named_and_no_job_is_early() {
     assert!(line.contains("a policy shortens their TTL") && line.contains("rung 1"), "{line}");
     until("a scheduler names it", || SCHEDULERS.iter().any(|name| scene.fleet.log(name).contains("a policy shortens its TTL")).then_some(()));
 
-    scene.feed(1, SPREAD * 2);
+    scene.feed(1, scene.unhurried(SPREAD * 2));
     scene.ends();
     scene.judge();
     let accepted = scene.server.accepted();

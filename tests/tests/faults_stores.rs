@@ -63,7 +63,7 @@ async fn while_postgresql_is_killed_staged_work_goes_on_and_settles_wait() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgresql_away_for_twenty_seconds_costs_time_alone() {
     let mut scene = Scene::begin().await;
-    scene.feed(2, Duration::from_secs(45));
+    scene.feed(2, scene.unhurried(Duration::from_secs(45)));
     staged(&scene);
     scene.servers().postgres.stop();
     let_pass(Duration::from_secs(20));

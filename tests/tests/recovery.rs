@@ -72,7 +72,7 @@ async fn an_emptied_redis_sends_nothing_twice_and_loses_nothing() {
     let redis = Redis::start(Options::default()).await;
     let mut scene = Scene::begin_on(&redis.url(), COUNT).await;
     scene.feed(2, Duration::ZERO);
-    scene.flow.feed_later(&scene.fleet, 2, Duration::from_secs(45), Duration::ZERO);
+    scene.flow.feed_later(&scene.fleet, 2, Duration::from_secs(75), Duration::ZERO);
     scene.flowed(40);
     redis.ask(&["FLUSHALL"]).await;
     let day = scene.ends();

@@ -401,7 +401,18 @@ async fn acceptance_goes_on_while_months_are_made() {
             given::accepted(&book, &job_of("2032-02-10T00:00:00Z", n)).await;
         }
     };
-    let (made, ()) = tokio::join!(book.make_months(at), accepts);
+    // It gives up rather than stand in the way of others: whoever makes them tries again.
+    let made = async {
+        let mut made = book.make_months(at).await;
+        for _again in 0..10 {
+            if !matches!(made, Err(BookError::Unavailable { .. })) {
+                break;
+            }
+            made = book.make_months(at).await;
+        }
+        made
+    };
+    let (made, ()) = tokio::join!(made, accepts);
     made.expect("the book answers");
     assert_eq!(number(&book, "SELECT count(*) FROM jobs_2032_02").await, 30);
     let other = open(&SERVER.schema()).await;
