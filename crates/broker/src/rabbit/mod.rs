@@ -35,7 +35,7 @@ use consumer::Hand;
 use publisher::{Owner, REQUESTS_MAX, Request};
 use supervisor::{Link, Opened, Shared};
 
-pub use probe::Found;
+pub use probe::{Found, earliest};
 pub use settings::{Management, Settings, Times};
 
 /// How long a consumer or a question waits for a connection that is being made.
