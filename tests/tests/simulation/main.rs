@@ -7,7 +7,7 @@
 //! - Every event, refusal, transition and fault occurs in a batch, or the batch fails and names it.
 //! - Each planted bug is caught.
 //!
-//! `CURFEW_SIM_SEEDS=n` runs so many (2,000 by default), `CURFEW_SIM_SEED=n` that one alone, its trace printed.
+//! `CURFEW_SIM_SEEDS=n` runs so many (1,000 by default; from 2,000 on each fault must have occurred), `CURFEW_SIM_SEED=n` that one alone, its trace printed.
 //!
 //! Not promised: the adapters' SQL and scripts (their suites, the differential test), threads, a book that loses its tail.
 //!
