@@ -123,9 +123,11 @@ fn doubted(row: &Row, items: &[&Item]) -> bool {
     row.doubt.is_some() || !row.doubts.is_empty() || !row.window_doubts.is_empty() || items.iter().any(|item| item.in_doubt)
 }
 
-/// Whether a job had been found in doubt, its lease over, clearly before its end marker left: the last look was to stop that.
+/// Whether a job had been found in doubt, its lease over, clearly before its end marker left: the last look was to stop that. The scheduler finds
+/// so, by the ledger's clock; a doubt that the worker itself came to, of the very attempt, bears the worker's idea of the time, which a slow way
+/// to the ledger may hold back by more than the slack.
 fn lease_was_over(row: &Row, handed: &Handed, slack: Duration) -> bool {
-    let in_doubt = |entry: &&HistoryEntry| entry.from == Some(State::Handoff) && entry.to == State::DeadLetter;
+    let in_doubt = |entry: &&HistoryEntry| entry.from == Some(State::Handoff) && entry.to == State::DeadLetter && entry.actor == "scheduler";
     let Some(before) = row.history.iter().rev().find(|entry| entry.at.plus(slack) < handed.began).filter(in_doubt) else { return false };
     // A replay is another handoff.
     !row.history.iter().any(|entry| entry.generation > before.generation && entry.at <= handed.began.plus(slack))
