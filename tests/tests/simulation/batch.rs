@@ -18,7 +18,7 @@ const SEEDS: &str = "CURFEW_SIM_SEEDS";
 /// The environment variable that asks for one planted bug alone, by a part of its name.
 const PLANTED: &str = "CURFEW_SIM_PLANTED";
 /// In each run of the tests: what two cores do beside the other tests.
-const SEEDS_DEFAULT: u64 = 1_000;
+const SEEDS_DEFAULT: u64 = 2_000;
 /// From so many on, nothing that is drawn may have failed to occur.
 const SEEDS_COVERING: u64 = 2_000;
 /// A planted bug is caught within so many.
