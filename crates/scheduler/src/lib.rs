@@ -6,6 +6,7 @@
 //! - S3  A wake-up is published again only into silence, or where the queue has passed it: a backlog never multiplies itself.
 //! - S4  After a ledger outage nobody's lease is acted on until the ledger has answered for half a lease.
 //! - S5  A verb whose row stays open for 5 s is finished.
+//! - S6  A schedule's jobs are made a day ahead, each once whoever makes them; one that can't be made stops no other, and delays no release.
 //!
 //! Not promised: order between jobs of one tenant beyond their times.
 //!
@@ -16,6 +17,7 @@ mod credit;
 mod heal;
 mod housekeeping;
 mod leads;
+mod materialise;
 mod ports;
 mod recover;
 mod release;
@@ -26,5 +28,6 @@ mod stage;
 pub mod tick;
 
 pub use audit::{AuditFinding, Audited, audit, audit_until};
+pub use materialise::{Letters, Materialiser, Scribe};
 pub use ports::{Ports, Settings, TenantLimits};
 pub use run::{Scheduler, Tally};

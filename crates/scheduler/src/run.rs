@@ -299,14 +299,14 @@ impl Scheduler {
     }
 }
 
-fn ticks(every: Duration) -> tokio::time::Interval {
+pub(crate) fn ticks(every: Duration) -> tokio::time::Interval {
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }
 
 /// The next round; false once stopped.
-async fn next(ticks: &mut tokio::time::Interval, nudge: &Notify, stop: &CancellationToken) -> bool {
+pub(crate) async fn next(ticks: &mut tokio::time::Interval, nudge: &Notify, stop: &CancellationToken) -> bool {
     tokio::select! {
         biased;
         () = stop.cancelled() => false,
@@ -337,13 +337,13 @@ impl Chore {
 }
 
 /// A round that failed is begun anew; the errand stays overdue meanwhile.
-async fn failed(what: &'static str, error: &CourierError) {
+pub(crate) async fn failed(what: &'static str, error: &CourierError) {
     tracing::warn!(role = "scheduler", error_class = "store", "{what}: {error}");
     tokio::time::sleep(Duration::from_millis(200)).await;
 }
 
 /// Runs a loop until it ends by itself. A panic means that we are wrong: said aloud, and the loop begins anew, for nobody else does its work.
-async fn kept<'a>(what: &'static str, stop: &CancellationToken, work: impl Fn() -> BoxFuture<'a, ()>) {
+pub(crate) async fn kept<'a>(what: &'static str, stop: &CancellationToken, work: impl Fn() -> BoxFuture<'a, ()>) {
     while AssertUnwindSafe(work()).catch_unwind().await.is_err() {
         tracing::error!(role = "scheduler", "{what} panicked and begins anew");
         if stop.is_cancelled() {
