@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use curfew_book::Book;
+use curfew_book::{Book, Schedules};
 use curfew_courier::Rulebook;
 use curfew_domain::Key;
 use curfew_ledger::Ledger;
@@ -21,6 +21,8 @@ pub struct Api {
     pub ledger: Arc<dyn Ledger>,
     /// What was accepted.
     pub book: Arc<dyn Book>,
+    /// What is repeated: the same book.
+    pub schedules: Arc<dyn Schedules>,
     /// Dead letters.
     pub review: Arc<dyn Review>,
     /// What decides about an outcome.

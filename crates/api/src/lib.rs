@@ -30,7 +30,7 @@ mod view;
 
 pub use api::{Api, FleetInfo, MessageIdOf, Ready};
 pub use auth::{ListenRefused, Operator, may_listen};
-pub use door::{Door, Known, LineError, Summary, TenantDefaults};
+pub use door::{AdmittedSchedule, Door, Known, LineError, OpenSchedule, SlotWindow, Summary, TenantDefaults};
 pub use openapi::document;
 pub use problem::{FieldError, Problem};
 pub use routes::router;

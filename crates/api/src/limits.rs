@@ -38,6 +38,10 @@ pub const IMPORT_IDLE_MAX: Duration = Duration::from_secs(60);
 pub const ESCALATION_DUE: Duration = Duration::from_secs(3600);
 /// Ids behind a day's difference that an answer lists.
 pub const DIFFERENCES_MAX: u32 = 100;
+/// Occurrences that a preview may be asked for, and where nobody says.
+pub const PREVIEW_MAX: u32 = 1_000;
+/// See [`PREVIEW_MAX`].
+pub const PREVIEW_DEFAULT: u32 = 10;
 /// Open items in doubt that are compared with a provider's message id.
 pub const DOUBTS_SCANNED_MAX: usize = 5_000;
 

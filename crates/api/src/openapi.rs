@@ -12,6 +12,8 @@ use crate::routes;
     info(title = "Curfew", version = env!("CARGO_PKG_VERSION"), description = "Scheduled business email that stops at a deadline."),
     paths(
         routes::submit_job, routes::import_jobs, routes::list_jobs, routes::show_job, routes::cancel_job, routes::suppress_job, routes::move_job,
+        routes::list_schedules, routes::show_schedule, routes::put_schedule, routes::delete_schedule, routes::preview_schedule,
+        routes::pause_schedule, routes::resume_schedule, routes::show_runs,
         routes::list_items, routes::show_item, routes::preview_item, routes::replay_item, routes::correct_item, routes::suppress_item,
         routes::escalate_item, routes::resolve_item, routes::assign_item, routes::note_item, routes::approve_item,
         routes::list_suppressions, routes::add_suppression, routes::remove_suppression,

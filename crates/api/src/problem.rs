@@ -69,6 +69,11 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "/problems/conflict", "The state forbids it", detail)
     }
 
+    /// 412: somebody else was first, or the revision isn't named.
+    pub fn precondition(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PRECONDITION_FAILED, "/problems/conflict", "Another revision stands", detail)
+    }
+
     /// 409: the same key was accepted with other content in these fields.
     pub fn other_content(job_id: String, fields: Vec<String>) -> Self {
         let errors = fields.into_iter().map(|f| FieldError::new(f, "differs from what was accepted under this key")).collect();

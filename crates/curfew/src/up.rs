@@ -8,6 +8,7 @@ mod pauses;
 mod probes;
 mod readiness;
 pub mod roles;
+mod scribe;
 mod signals;
 
 use std::net::SocketAddr;
@@ -122,6 +123,7 @@ async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions,
     working.spawn(cover::watch(Arc::clone(&parts), config.ledger.shards, stop.clone()));
     working.spawn(ready.watch(Arc::clone(&parts), has, distrust, stop.clone()));
     if has.scheduler {
+        working.spawn(roles::materialiser(&parts, &config, Arc::clone(&nudge)).run(stop.clone()));
         working.spawn(roles::scheduler(&parts, &config, Arc::clone(&nudge), Arc::clone(&pauses)).run(stop.clone()));
     }
     if let Some(worker) = &worker {

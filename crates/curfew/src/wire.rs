@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use curfew_book::Book;
 use curfew_book::sql::SqlBook;
+use curfew_book::{Book, Schedules};
 use curfew_broker::Broker;
 use curfew_broker::in_process::InProcess;
 use curfew_content::{Artifacts, Templates, Zones};
@@ -71,6 +71,8 @@ pub struct Parts {
     pub ledger: Arc<dyn Ledger>,
     /// What was accepted.
     pub book: Arc<dyn Book>,
+    /// What is repeated: the same book.
+    pub schedules: Arc<dyn Schedules>,
     /// Dead letters.
     pub review: Arc<dyn Review>,
     /// Wake-ups.
@@ -180,6 +182,7 @@ pub async fn embedded(config: &Config) -> Result<Parts, WireError> {
         stores: Stores::Embedded { store, data },
         durability: [(Store::Book, Durability::Fsync), (Store::Ledger, Durability::Fsync), (Store::Broker, Durability::None)],
         ledger,
+        schedules: Arc::clone(&book) as Arc<dyn Schedules>,
         book,
         review,
     })

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use curfew_api::{Api, FleetInfo, Ready, serve, sign};
 use curfew_book::sql::SqlBook;
-use curfew_book::{Book, Planned};
+use curfew_book::{Book, Planned, Schedules};
 use curfew_courier::{Rulebook, begin, record_dead_letters, stage};
 use curfew_domain::outcome::{Outcome, OutcomeClass, Stage};
 use curfew_domain::transition::{Event, Verdict, transition};
@@ -180,6 +180,7 @@ async fn api(folder: &std::path::Path) -> Arc<Api> {
     let review = Arc::new(SqlReview::open(Arc::clone(&book)).await.expect("a review"));
     Arc::new(Api {
         ledger: ledger as Arc<dyn Ledger>,
+        schedules: Arc::clone(&book) as Arc<dyn Schedules>,
         book: book as Arc<dyn Book>,
         review: review as Arc<dyn Review>,
         rulebook: Rulebook::new(BTreeMap::new(), BTreeMap::new()),

@@ -123,14 +123,21 @@ fn key_fault(e: KeyError) -> String {
     }
 }
 
-/// A date of the calendar, alone or with a slot.
+/// A date of the calendar, alone or with a slot; its seconds stand there where a schedule has them.
 fn is_business_date(text: &str) -> bool {
     let (date, slot) = text.split_at_checked(10).unwrap_or((text, ""));
     let shape = date.bytes().enumerate().all(|(i, b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
     let day = shape && Moment::parse(&format!("{date}T00:00:00Z")).is_some();
     let slot_fits = match slot.strip_prefix('T').map(|s| s.strip_suffix('Z').unwrap_or(s)) {
         None => slot.is_empty(),
-        Some(time) => time.len() == 4 && time.bytes().all(|b| b.is_ascii_digit()) && time < "2400" && time.get(2..).is_some_and(|m| m < "60"),
+        Some(time) => {
+            let part = |at: usize, below: &str| time.get(at..at + 2).is_some_and(|part| part < below);
+            matches!(time.len(), 4 | 6)
+                && time.bytes().all(|b| b.is_ascii_digit())
+                && part(0, "24")
+                && part(2, "60")
+                && (time.len() == 4 || part(4, "60"))
+        }
     };
     day && slot_fits
 }
@@ -285,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_business_date_is_a_day_or_a_day_with_a_slot() {
-        for good in ["2026-12-01", "2028-02-29", "2026-12-01T0900", "2026-12-01T0630Z", "2026-12-01T2359"] {
+        for good in ["2026-12-01", "2028-02-29", "2026-12-01T0900", "2026-12-01T0630Z", "2026-12-01T2359", "2026-12-01T063059Z"] {
             assert!(is_business_date(good), "{good}");
         }
         for bad in [
@@ -296,6 +303,8 @@ mod tests {
             "2026-12-01T",
             "2026-12-01T2400",
             "2026-12-01T0960",
+            "2026-12-01T090060",
+            "2026-12-01T09000",
             "2026-12-01T09:00",
             "2026-12-01Z",
             "2026-1é-01",

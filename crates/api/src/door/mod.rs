@@ -8,6 +8,7 @@ mod batch;
 mod import;
 mod judge;
 mod parse;
+mod schedule;
 mod seal;
 mod times;
 
@@ -25,6 +26,8 @@ use crate::problem::FieldError;
 pub use accept::{Answer, LineError, Summary, accept_one, dry_run_one};
 pub use import::{Import, import};
 pub(crate) use judge::attachment;
+pub use schedule::{AdmittedSchedule, OpenSchedule, SlotWindow};
+pub(crate) use schedule::{Private, spread_text};
 pub use seal::{Ids, open_letter, seal_letter};
 
 /// What the door knows by name.

@@ -88,7 +88,7 @@ fn recipient(f: &mut Fields) -> (String, Option<String>) {
     }
 }
 
-fn content(f: &mut Fields) -> Content {
+pub(super) fn content(f: &mut Fields) -> Content {
     let nothing = Content::Inline { subject: None, text: None, html: None };
     let Some(value) = f.take("content") else {
         f.fault("content", "is required: a template with its parameters, or subject with text or html");
@@ -117,7 +117,7 @@ fn content(f: &mut Fields) -> Content {
     }
 }
 
-fn attachments(f: &mut Fields) -> Vec<SubmittedAttachment> {
+pub(super) fn attachments(f: &mut Fields) -> Vec<SubmittedAttachment> {
     let items = f.list("attachments").unwrap_or_default();
     if items.len() > ATTACHMENTS_MAX {
         f.fault("attachments", format!("are more than {ATTACHMENTS_MAX}"));

@@ -10,6 +10,7 @@ mod page;
 mod review;
 mod review_correct;
 mod review_verbs;
+mod schedules;
 mod suppressions;
 
 use std::panic::AssertUnwindSafe;
@@ -28,7 +29,9 @@ use crate::auth::{Actor, guard};
 use crate::limits::{BODY_BYTES_MAX, REQUEST_TIME_MAX};
 use crate::problem::Problem;
 
-pub(crate) use {audit::*, days::*, events::*, fleet::*, health::*, jobs::*, review::*, review_correct::*, review_verbs::*, suppressions::*};
+pub(crate) use {
+    audit::*, days::*, events::*, fleet::*, health::*, jobs::*, review::*, review_correct::*, review_verbs::*, schedules::*, suppressions::*,
+};
 
 /// Who asked.
 type Who = Extension<Actor>;
@@ -45,6 +48,12 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/v1/jobs/{job}/cancel", post(cancel_job))
         .route("/v1/jobs/{job}/suppress", post(suppress_job))
         .route("/v1/jobs/{job}/move", post(move_job))
+        .route("/v1/schedules", get(list_schedules))
+        .route("/v1/schedules/{tenant}/{name}", get(show_schedule).put(put_schedule).delete(delete_schedule))
+        .route("/v1/schedules/{tenant}/{name}/preview", get(preview_schedule))
+        .route("/v1/schedules/{tenant}/{name}/pause", post(pause_schedule))
+        .route("/v1/schedules/{tenant}/{name}/resume", post(resume_schedule))
+        .route("/v1/schedules/{tenant}/{name}/runs", get(show_runs))
         .route("/v1/review", get(list_items))
         .route("/v1/review/{item}", get(show_item))
         .route("/v1/review/{item}/preview", post(preview_item))

@@ -3,6 +3,7 @@
 mod item;
 mod job;
 mod read;
+pub(crate) mod schedule;
 mod told;
 
 pub use item::ItemBody;

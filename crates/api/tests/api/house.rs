@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use curfew_api::{Api, FleetInfo, Operator, Ready};
-use curfew_book::Book;
 use curfew_book::sql::SqlBook;
+use curfew_book::{Book, Schedules};
 use curfew_courier::Rulebook;
 use curfew_domain::{Key, Moment};
 use curfew_ledger::Ledger;
@@ -78,6 +78,7 @@ async fn house_over(operators: Vec<Operator>, exposition: Arc<dyn Fn() -> String
     let api = Arc::new(Api {
         ledger: Arc::clone(&ledger),
         book: Arc::clone(&book) as Arc<dyn Book>,
+        schedules: Arc::clone(&book) as Arc<dyn Schedules>,
         review: Arc::clone(&review) as Arc<dyn Review>,
         rulebook: Rulebook::new(BTreeMap::new(), BTreeMap::new()),
         door: door(folder.path()),

@@ -10,4 +10,5 @@ mod openapi;
 mod operations;
 mod recovery;
 mod review;
+mod schedules;
 mod support;

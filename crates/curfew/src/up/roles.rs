@@ -7,7 +7,7 @@ use std::time::Duration;
 use curfew_api::{Api, Door, FleetInfo, Known, Operator, TenantDefaults};
 use curfew_courier::ThisMachine;
 use curfew_deadletter::DeadLetter;
-use curfew_scheduler::Scheduler;
+use curfew_scheduler::{Materialiser, Scheduler};
 use curfew_telemetry::metrics::{Durability, Exposition};
 use curfew_worker::Worker;
 use curfew_worker::pause::{NoPauses, Pauses};
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Roles;
 use super::readiness::Readiness;
+use super::scribe::Scribe;
 use crate::config::{Config, Require, Tenant};
 use crate::wire::{Parts, Stores, WireError, rate_per_s};
 
@@ -61,6 +62,12 @@ pub fn scheduler_parts(parts: &Parts, config: &Config) -> (curfew_scheduler::Por
 fn by_tenant<T>(config: &Config, limits: impl Fn(&Tenant) -> T) -> BTreeMap<String, T> {
     let named = config.tenants.named.iter().map(|(name, tenant)| (name.clone(), limits(tenant)));
     named.chain([("default".to_owned(), limits(&config.tenants.default))]).collect()
+}
+
+/// What makes the jobs of schedules, beside the scheduler and at a pace of its own.
+pub fn materialiser(parts: &Parts, config: &Config, nudge: Arc<Notify>) -> Arc<Materialiser> {
+    let scribe = Arc::new(Scribe::new(door(parts, config)));
+    Arc::new(Materialiser::new(Arc::clone(&parts.ledger), Arc::clone(&parts.schedules), scribe, nudge))
 }
 
 /// The worker.
@@ -118,6 +125,23 @@ pub fn operators(config: &Config) -> Vec<Operator> {
         .collect()
 }
 
+/// What judges and seals.
+fn door(parts: &Parts, config: &Config) -> Door {
+    let known = Known {
+        policies: config.policies.keys().cloned().collect::<BTreeSet<_>>(),
+        transports: config.transports.keys().cloned().collect(),
+        tenants: by_tenant(config, |t| TenantDefaults { policy: t.policy.clone(), transport: t.transport.clone() }),
+    };
+    Door::new(
+        (*parts.keyring).clone(),
+        Arc::clone(&parts.templates),
+        Arc::clone(&parts.artifacts),
+        Arc::clone(&parts.zones),
+        known,
+        config.ledger.shards,
+    )
+}
+
 /// The API.
 pub fn api(
     parts: &Arc<Parts>,
@@ -129,19 +153,6 @@ pub fn api(
     stop: CancellationToken,
 ) -> Api {
     let drains = stop.clone();
-    let known = Known {
-        policies: config.policies.keys().cloned().collect::<BTreeSet<_>>(),
-        transports: config.transports.keys().cloned().collect(),
-        tenants: by_tenant(config, |t| TenantDefaults { policy: t.policy.clone(), transport: t.transport.clone() }),
-    };
-    let door = Door::new(
-        (*parts.keyring).clone(),
-        Arc::clone(&parts.templates),
-        Arc::clone(&parts.artifacts),
-        Arc::clone(&parts.zones),
-        known,
-        config.ledger.shards,
-    );
     let info = FleetInfo {
         roles: has.names(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -154,9 +165,10 @@ pub fn api(
     Api {
         ledger: Arc::clone(&parts.ledger),
         book: Arc::clone(&parts.book),
+        schedules: Arc::clone(&parts.schedules),
         review: Arc::clone(&parts.review),
         rulebook: (*parts.rulebook).clone(),
-        door,
+        door: door(parts, config),
         operators: operators(config),
         escalation_owner: "on-call".to_owned(),
         event_secrets: config

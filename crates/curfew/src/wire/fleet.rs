@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use curfew_book::Book;
 use curfew_book::postgres::PostgresBook;
+use curfew_book::{Book, Schedules};
 use curfew_broker::rabbit::{Rabbit, Settings};
 use curfew_broker::topology;
 use curfew_content::Zones;
@@ -71,6 +71,7 @@ pub(super) async fn open(config: &Config) -> Result<Parts, WireError> {
         stores: Stores::Fleet { book: store },
         durability,
         ledger: Arc::new(ledger),
+        schedules: Arc::clone(&book) as Arc<dyn Schedules>,
         book,
         review,
     })
