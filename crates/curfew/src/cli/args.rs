@@ -2,6 +2,7 @@
 
 mod jobs;
 mod review;
+mod schedules;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use crate::config::RehearsalId;
 
 pub use jobs::*;
 pub use review::*;
+pub use schedules::*;
 
 /// Sends scheduled business email, once, before its deadline; what can't be sent explains itself.
 #[derive(Parser, Debug)]
@@ -43,6 +45,9 @@ pub enum Verb {
     /// Look at jobs, cancel, suppress or move them
     #[command(subcommand)]
     Jobs(JobsVerb),
+    /// What is sent again and again: make, look at, pause
+    #[command(subcommand)]
+    Schedules(SchedulesVerb),
     /// Work on what could not be sent
     #[command(subcommand)]
     Review(ReviewVerb),

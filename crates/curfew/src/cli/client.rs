@@ -27,6 +27,7 @@ pub struct Client {
     base: String,
     authorization: Option<String>,
     signature: Option<String>,
+    if_match: Option<String>,
 }
 
 /// A path under the API; its parts are percent-encoded.
@@ -98,7 +99,7 @@ impl Client {
             .timeout_recv_body(Some(ANSWER_MAX))
             .user_agent(concat!("curfew/", env!("CARGO_PKG_VERSION")));
         let authorization = token.map(|t| format!("Bearer {t}"));
-        Ok(Self { agent: config.build().new_agent(), base: base.trim_end_matches('/').to_owned(), authorization, signature: None })
+        Ok(Self { agent: config.build().new_agent(), base: base.trim_end_matches('/').to_owned(), authorization, signature: None, if_match: None })
     }
 
     /// Asks.
@@ -107,6 +108,24 @@ impl Client {
     /// As `send`.
     pub fn get(&self, path: Path) -> Result<Value, Failure> {
         self.send(&Method::GET, &path, "application/json", Vec::new())
+    }
+
+    /// Asks for what may not be there.
+    ///
+    /// # Errors
+    /// As `send`, but for 404.
+    pub fn find(&self, path: Path) -> Result<Option<Value>, Failure> {
+        let (status, text) = self.ask(&Method::GET, &path, "application/json", Vec::new())?;
+        if status == StatusCode::NOT_FOUND { Ok(None) } else { judge(status, &text).map(Some) }
+    }
+
+    /// Puts, over the revision that is named; none where nothing stands.
+    ///
+    /// # Errors
+    /// As `send`.
+    pub fn put(&self, path: Path, body: &Value, revision: Option<u64>) -> Result<Value, Failure> {
+        let with = Self { if_match: revision.map(|revision| format!("\"{revision}\"")), ..self.clone() };
+        with.send(&Method::PUT, &path, "application/json", body.to_string().into_bytes())
     }
 
     /// Tells.
@@ -176,12 +195,20 @@ impl Client {
     /// # Errors
     /// By the answer's status, or `NoAnswer`.
     fn send(&self, method: &Method, path: &Path, content_type: &str, body: Vec<u8>) -> Result<Value, Failure> {
+        let (status, text) = self.ask(method, path, content_type, body)?;
+        judge(status, &text)
+    }
+
+    fn ask(&self, method: &Method, path: &Path, content_type: &str, body: Vec<u8>) -> Result<(StatusCode, String), Failure> {
         let mut request = Request::builder().method(method).uri(format!("{}{}", self.base, path.0)).header("accept", "application/json");
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
         }
         if let Some(signature) = &self.signature {
             request = request.header("curfew-signature", signature);
+        }
+        if let Some(revision) = &self.if_match {
+            request = request.header("if-match", revision);
         }
         if !body.is_empty() {
             request = request.header("content-type", content_type);
@@ -191,7 +218,7 @@ impl Client {
         let mut answer = answer.map_err(|e| self.unanswered(&e))?;
         let status = answer.status();
         let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string().map_err(|e| self.unanswered(&e))?;
-        judge(status, &text)
+        Ok((status, text))
     }
 
     fn unanswered(&self, error: &ureq::Error) -> Failure {

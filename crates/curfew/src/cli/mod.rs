@@ -24,6 +24,8 @@ pub(crate) mod moments;
 mod operators;
 mod output;
 mod review;
+mod schedule_files;
+mod schedules;
 mod submit;
 pub mod submit_lines;
 mod submit_send;
@@ -121,6 +123,7 @@ fn verb(cli: &Cli, parts: &dyn Parts) -> Ended {
         Verb::Try(TryVerb::Schedule(args)) => try_lines::run(args, try_schedule::answer),
         Verb::Submit(args) => submit::submit(&client()?, args),
         Verb::Jobs(verb) => jobs::run(&client()?, verb, out),
+        Verb::Schedules(verb) => schedules::run(&client()?, verb, out),
         Verb::Review(verb) => review::run(&client()?, verb, out),
         Verb::Suppressions(verb) => suppressions::run(&client()?, verb, out),
         Verb::Day(args) => day::day(&client()?, args, out),
