@@ -70,6 +70,8 @@ async fn a_schedule_is_applied_sent_once_each_and_paused_while_a_bad_one_stands_
     assert_eq!((&run["state"], &run["expected"], &run["planned"], &run["staged"]), (&"made".into(), &3.into(), &0.into(), &0.into()), "{run}");
     let mails = fs::read_dir(curfew.data().join("mail")).expect("there is mail");
     assert_eq!(mails.filter(|m| m.as_ref().is_ok_and(|m| m.path().extension().is_some_and(|e| e == "eml"))).count(), 3);
+    let listed = |name: &str| curfew.cli(&["jobs", "list", "--schedule", name, "--state", "sent", "--json"]).expect(0).lines().len();
+    assert_eq!((listed("hourly"), listed("bad")), (3, 0));
     let trouble = until_within(WAIT, "the bad one's trouble", || {
         let shown = curfew.cli(&["schedules", "show", "acme/bad", "--json"]).expect(0).json();
         shown["trouble"].as_str().map(str::to_owned)
@@ -112,6 +114,8 @@ async fn two_schedulers_of_a_fleet_make_each_slot_once() {
     until_within(WAIT, "the first run, sent", || Some(first_run(&fleet, &anchor)).filter(|run| run["sent"] == 20));
     assert_eq!(server.accepted_count(), 20);
     let planned = until_within(WAIT, "a day of slots", || Some(fleet.all_jobs("&tenant=acme").len()).filter(|jobs| *jobs >= 24 * 20));
+    let listed = |query: &str| fleet.all_jobs(&format!("&schedule={query}")).len();
+    assert_eq!((listed("hourly&tenant=acme"), listed("hourly&tenant=other"), listed("daily")), (planned, 0, 0));
     assert_eq!(planned % 20, 0, "a slot has a job for each recipient, and no other");
     fleet.drains(&WHOLE);
 }

@@ -237,6 +237,8 @@ pub struct Filter {
     pub states: Vec<BookState>,
     /// To one recipient.
     pub recipient_ref: Option<RecipientRef>,
+    /// Made by schedules of this name.
+    pub schedule: Option<String>,
     /// From here on.
     pub cursor: Option<String>,
     /// At most; 1 to 500.

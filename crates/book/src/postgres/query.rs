@@ -43,6 +43,7 @@ pub(super) async fn list(store: &Postgres, filter: &Filter) -> Result<Page<JobVi
     let ended_otherwise = states.iter().all(|s| code(*s) >= code(BookState::DeadLetter));
     let codes: Vec<i16> = states.into_iter().map(small).collect();
     let query = match (&filter.recipient_ref, &filter.tenant) {
+        _any if filter.schedule.is_some() => sqlx::query(select!("light.sql", "list_of_schedule.sql")),
         (Some(_), _either) => sqlx::query(select!("light.sql", "list_of_recipient.sql")),
         (None, Some(_)) => sqlx::query(select!("light.sql", "list_of_tenant.sql")),
         (None, None) if ended_otherwise => sqlx::query(select!("light.sql", "list_ended.sql")),
@@ -50,6 +51,9 @@ pub(super) async fn list(store: &Postgres, filter: &Filter) -> Result<Page<JobVi
     };
     let query = query.bind(below).bind(codes).bind(i64::from(limit) + 1);
     let query = match (&filter.recipient_ref, &filter.tenant) {
+        (recipient, tenant) if filter.schedule.is_some() => {
+            query.bind(filter.schedule.as_deref()).bind(tenant.as_deref()).bind(recipient.as_ref().map(|r| r.0.as_str()))
+        }
         (Some(recipient), tenant) => query.bind(recipient.0.as_str()).bind(tenant.as_deref()),
         (None, Some(tenant)) => query.bind(tenant.as_str()),
         (None, None) => query,

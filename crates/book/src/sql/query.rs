@@ -41,6 +41,13 @@ pub(super) async fn list(store: &Sqlite, filter: &Filter) -> Result<Page<JobView
     let ended_otherwise = states.iter().all(|s| code(*s) >= code(BookState::DeadLetter));
     let codes = serde_json::to_string(&states.iter().map(|s| code(*s)).collect::<Vec<_>>()).expect("numbers always serialise");
     let query = match (&filter.recipient_ref, &filter.tenant) {
+        (recipient, tenant) if filter.schedule.is_some() => sqlx::query(select!("light.sql", "list_of_schedule.sql"))
+            .bind(below)
+            .bind(codes)
+            .bind(limit + 1)
+            .bind(filter.schedule.as_deref())
+            .bind(tenant.as_deref())
+            .bind(recipient.as_ref().map(|r| r.0.as_str())),
         (Some(recipient), tenant) => sqlx::query(select!("light.sql", "list_of_recipient.sql"))
             .bind(below)
             .bind(codes)
