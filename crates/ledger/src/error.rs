@@ -27,3 +27,13 @@ pub enum LedgerError {
     #[error("the ledger's store: {0}")]
     Store(String),
 }
+
+impl LedgerError {
+    /// Whether it is of the shard that was asked for, or of that shard's node: others may answer, and this one will again.
+    pub fn may_be_of_one_shard(&self) -> bool {
+        match self {
+            LedgerError::Unavailable { .. } | LedgerError::Recovering | LedgerError::Halted | LedgerError::OtherServer => true,
+            LedgerError::Unreadable(_) | LedgerError::Store(_) => false,
+        }
+    }
+}

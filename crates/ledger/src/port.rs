@@ -143,6 +143,10 @@ pub enum Hold {
     Fleet,
 }
 
+/// Seconds of a rate that its bucket keeps while nobody asks, at least one permit. They come on top of the rate when somebody does: a whole
+/// second would be a tenth too much in ten.
+pub const PERMITS_KEPT_S: f64 = 0.25;
+
 /// Every hold in force, and until when it surely holds (`None`: until somebody resumes).
 pub type Holds = BTreeMap<Hold, (WaitingFor, Option<Moment>)>;
 
@@ -388,7 +392,7 @@ pub trait Ledger: Send + Sync {
     /// `LedgerError`.
     async fn holds(&self) -> Result<Holds, LedgerError>;
 
-    /// Up to `n` permits of a transport's rate (per second, at most a second's worth at once); how many were given, and if none, when to ask again.
+    /// Up to `n` permits of a rate (per second, at most `PERMITS_KEPT_S` at once); how many were given, and if none, when to ask again.
     ///
     /// # Errors
     /// `LedgerError`.
@@ -429,10 +433,10 @@ pub trait Ledger: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Live records by state.
+    /// Live records by state; those of shards that recover, or whose node is away, are left out.
     ///
     /// # Errors
-    /// `LedgerError`.
+    /// `LedgerError`; `Unavailable` where every node is away.
     async fn live_by_state(&self) -> Result<BTreeMap<State, u64>, LedgerError>;
 
     /// The incarnation of a shard, in which an errand that begins now is (DESIGN 8); 0 where it can't change.

@@ -10,7 +10,8 @@ use curfew_book::{Enrolled, Enrolment, HoldRow, REMEMBERED, Standing};
 use curfew_domain::key::check_part;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::{Moment, Shard};
-use curfew_ledger::{Hold, LedgerError};
+use curfew_ledger::Hold;
+use futures::future::join_all;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -42,6 +43,8 @@ pub(crate) struct FleetBody {
     circuits: Vec<String>,
     /// Since when the oldest due job has been due, in seconds; null where none is.
     oldest_job_age_s: Option<f64>,
+    /// Shards whose jobs can't be counted now, and are in no figure above: they recover, are halted, or their ledger is away.
+    shards_unknown: Vec<u8>,
     /// The durability level reached, by store.
     durability: BTreeMap<String, String>,
     /// The format in which the process that answers writes: the newest that every process of the fleet reads.
@@ -96,14 +99,15 @@ pub(crate) async fn show_fleet(State(api): State<Arc<Api>>) -> Result<Json<Fleet
 async fn status(api: &Api, now: Moment) -> Result<FleetBody, Problem> {
     let FleetInfo { roles, version, transports, shards, durability } = (api.fleet_info)();
     let jobs = api.ledger.live_by_state().await?.into_iter().map(|(state, n)| (state.word().to_owned(), n)).collect();
-    let mut oldest: Option<Moment> = None;
-    for shard in 0..shards {
-        let due = match api.ledger.oldest_due(Shard(shard), now).await {
-            // One that waits for its recovery keeps the others from being shown as little as it keeps them from being counted.
-            Err(LedgerError::OtherServer | LedgerError::Recovering | LedgerError::Halted) => None,
-            due => due?,
-        };
-        oldest = [oldest, due].into_iter().flatten().min();
+    let (mut oldest, mut shards_unknown): (Option<Moment>, Vec<u8>) = (None, Vec::new());
+    let asked = (0..shards).map(|shard| async move { (shard, api.ledger.oldest_due(Shard(shard), now).await) });
+    for (shard, due) in join_all(asked).await {
+        match due {
+            Ok(due) => oldest = [oldest, due].into_iter().flatten().min(),
+            // One that can't be read keeps the others from being shown as little as it keeps them from being counted.
+            Err(error) if error.may_be_of_one_shard() => shards_unknown.push(shard),
+            Err(error) => return Err(error.into()),
+        }
     }
     let holds = in_force(api, now).await?;
     let circuits = holds.iter().filter(|h| h.by == WaitingFor::Circuit.word()).map(|h| h.name.clone()).collect();
@@ -121,6 +125,7 @@ async fn status(api: &Api, now: Moment) -> Result<FleetBody, Problem> {
         holds,
         circuits,
         oldest_job_age_s,
+        shards_unknown,
         durability,
         writes_format,
         processes,

@@ -1,14 +1,15 @@
 //! Gauges that somebody must keep: jobs by state, the oldest eligible jobs, open review items, circuits, deadlines near.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_courier::{held, in_force};
 use curfew_domain::record::WaitingFor;
-use curfew_domain::{Moment, Reason, State};
-use curfew_ledger::{Hold, Holds};
+use curfew_domain::{Moment, Reason, Shard, State};
+use curfew_ledger::{Hold, Holds, LedgerError};
 use curfew_telemetry::metrics::{self, Durability, Exposition, Store, Within};
+use tokio::time::Instant;
 
 use crate::wire::Parts;
 
@@ -37,6 +38,7 @@ pub async fn keep(parts: Arc<Parts>, required: Durability, exposition: Expositio
     metrics::durability_required(Store::Broker, Durability::None);
     let mut ticks = tokio::time::interval(EVERY);
     let mut round = 0_u32;
+    let mut known = Known::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -46,24 +48,82 @@ pub async fn keep(parts: Arc<Parts>, required: Durability, exposition: Expositio
         if !counts {
             continue;
         }
-        let mut looked = look(&parts).await;
+        let mut looked = look(&parts, &mut known).await;
         if looked.is_ok() && round.is_multiple_of(ROUNDS_PER_COUNT) {
-            looked = deadlines(&parts).await;
+            looked = deadlines(&parts, &mut known).await;
         }
         round = round.wrapping_add(1);
+        // Whatever couldn't be read goes on waiting: an age that stood still would hide it.
+        known.publish();
         if let Err(error) = looked {
-            tracing::warn!(error_class = "store", "the gauges stand still: {error}");
+            tracing::warn!(error_class = "store", "some gauges stand still: {error}");
         }
     }
 }
 
-async fn look(parts: &Parts) -> Looked {
+/// What was read last of each shard, which stands while the shard can't be read.
+#[derive(Default)]
+struct Known {
+    /// The ledger's clock, and when it said so.
+    now: Option<(Moment, Instant)>,
+    waiting: BTreeMap<Shard, Waiting>,
+    near: BTreeMap<Shard, [u64; NEAR.len()]>,
+}
+
+/// Jobs of a shard that are past their time and that nothing holds.
+#[derive(Default)]
+struct Waiting {
+    /// Since when the oldest job of each tenant has been due.
+    tenants: HashMap<String, Moment>,
+    /// The oldest of all, queued ones among them.
+    oldest: Option<Moment>,
+}
+
+impl Known {
+    fn saw(&mut self, now: Moment) {
+        self.now = Some((now, Instant::now()));
+    }
+
+    /// Keeps what was read; of a shard that can't be read now, or whose node can't, what stood there before.
+    fn keep<T>(kept: &mut BTreeMap<Shard, T>, shard: Shard, read: Result<T, LedgerError>) -> Result<(), LedgerError> {
+        match read {
+            Ok(read) => drop(kept.insert(shard, read)),
+            Err(error) if error.may_be_of_one_shard() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Since when the oldest has been due, and the oldest of each tenant.
+    fn oldest(&self) -> (Option<Moment>, HashMap<&str, Moment>) {
+        let mut tenants: HashMap<&str, Moment> = HashMap::new();
+        for (tenant, due) in self.waiting.values().flat_map(|waiting| &waiting.tenants) {
+            let since = tenants.entry(tenant).or_insert(*due);
+            *since = (*due).min(*since);
+        }
+        let all = self.waiting.values().filter_map(|waiting| waiting.oldest).chain(tenants.values().copied());
+        (all.min(), tenants)
+    }
+
+    fn publish(&self) {
+        let Some((now, since)) = self.now else { return };
+        let now = now.plus(since.elapsed());
+        let (oldest, tenants) = self.oldest();
+        metrics::oldest_eligible_age(oldest.map(|due| now.since(due)).unwrap_or_default());
+        metrics::tenants_waiting(tenants.into_iter().map(|(tenant, due)| (tenant.to_owned(), now.since(due))).collect());
+    }
+}
+
+async fn look(parts: &Parts, known: &mut Known) -> Looked {
     let live = parts.ledger.live_by_state().await?;
     for state in State::ALL {
         metrics::jobs(state.word(), live.get(state).copied().unwrap_or(0));
     }
     let (now, holds) = (parts.ledger.now().await?, parts.ledger.holds().await?);
-    eligible(parts, &holds, now).await?;
+    known.saw(now);
+    for shard in &parts.shards {
+        Known::keep(&mut known.waiting, *shard, waiting(parts, *shard, &holds, now).await)?;
+    }
     for transport in parts.lanes.keys() {
         let by = in_force(&holds, &Hold::Transport(transport.clone()), now);
         metrics::circuit_open(transport, by.is_some_and(|(by, _)| by == WaitingFor::Circuit));
@@ -82,42 +142,60 @@ async fn look(parts: &Parts) -> Looked {
     Ok(())
 }
 
-/// The jobs that are past their time and that nothing holds: the oldest of all, and of each tenant.
-async fn eligible(parts: &Parts, holds: &Holds, now: Moment) -> Looked {
-    let mut oldest: Option<Moment> = None;
-    let mut tenants: HashMap<String, Moment> = HashMap::new();
-    for shard in &parts.shards {
-        for entry in parts.ledger.lines(*shard, now, 1, TENANTS_MAX, &[]).await? {
-            let (record, due) = (&entry.record, entry.record.due());
-            let limited = matches!(record.waiting_for, Some(WaitingFor::TenantInFlight | WaitingFor::TenantRate | WaitingFor::TenantCredit));
-            if due <= now && !limited && held(holds, record, now).is_none() {
-                let since = tenants.entry(record.tenant().to_owned()).or_insert(due);
-                *since = due.min(*since);
-            }
-        }
-        // What is queued stands in no line; where something is held, nobody can tell by the moment alone what that is.
-        if holds.is_empty() {
-            oldest = [oldest, parts.ledger.oldest_due(*shard, now).await?].into_iter().flatten().min();
+async fn waiting(parts: &Parts, shard: Shard, holds: &Holds, now: Moment) -> Result<Waiting, LedgerError> {
+    let mut waiting = Waiting::default();
+    for entry in parts.ledger.lines(shard, now, 1, TENANTS_MAX, &[]).await? {
+        let (record, due) = (&entry.record, entry.record.due());
+        let limited = matches!(record.waiting_for, Some(WaitingFor::TenantInFlight | WaitingFor::TenantRate | WaitingFor::TenantCredit));
+        if due <= now && !limited && held(holds, record, now).is_none() {
+            let since = waiting.tenants.entry(record.tenant().to_owned()).or_insert(due);
+            *since = due.min(*since);
         }
     }
-    let oldest = oldest.into_iter().chain(tenants.values().copied()).min();
-    metrics::oldest_eligible_age(oldest.map(|due| now.since(due)).unwrap_or_default());
-    metrics::tenants_waiting(tenants.into_iter().map(|(tenant, due)| (tenant, now.since(due))).collect());
-    Ok(())
+    // What is queued stands in no line; where something is held, nobody can tell by the moment alone what that is.
+    if holds.is_empty() {
+        waiting.oldest = parts.ledger.oldest_due(shard, now).await?;
+    }
+    Ok(waiting)
 }
 
 /// Live jobs whose deadline is near: counted in the ledger, however many there are.
-async fn deadlines(parts: &Parts) -> Looked {
+async fn deadlines(parts: &Parts, known: &mut Known) -> Looked {
     let now = parts.ledger.now().await?;
     let before = NEAR.map(|(_, within)| now.plus(within));
-    let mut sums = [0_u64; NEAR.len()];
     for shard in &parts.shards {
-        for (sum, count) in sums.iter_mut().zip(parts.ledger.deadlines(*shard, &before).await?) {
-            *sum += count;
-        }
+        let counted = parts.ledger.deadlines(*shard, &before).await.map(|counts| {
+            let mut near = [0; NEAR.len()];
+            near.iter_mut().zip(counts).for_each(|(near, count)| *near = count);
+            near
+        });
+        Known::keep(&mut known.near, *shard, counted)?;
     }
-    for ((within, _), sum) in NEAR.iter().zip(sums) {
-        metrics::deadline_at_risk(*within, sum);
+    for (n, (within, _)) in NEAR.iter().enumerate() {
+        metrics::deadline_at_risk(*within, known.near.values().map(|near| near[n]).sum());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_that_cant_be_read_keeps_its_oldest_job() {
+        let at = Moment::from_millis;
+        let waits = |tenant: &str, due| Waiting { tenants: HashMap::from([(tenant.to_owned(), at(due))]), oldest: Some(at(due)) };
+        let mut known = Known::default();
+        for (shard, read) in [(0, waits("acme", 5_000)), (1, waits("acme", 3_000)), (2, waits("elm", 9_000))] {
+            Known::keep(&mut known.waiting, Shard(shard), Ok(read)).expect("it was read");
+        }
+        for error in [LedgerError::Unavailable { operation: "lines" }, LedgerError::OtherServer, LedgerError::Recovering, LedgerError::Halted] {
+            Known::keep(&mut known.waiting, Shard(1), Err(error)).expect("the others are read nevertheless");
+        }
+        assert_eq!(known.oldest(), (Some(at(3_000)), HashMap::from([("acme", at(3_000)), ("elm", at(9_000))])));
+        Known::keep(&mut known.waiting, Shard(1), Ok(Waiting::default())).expect("it was read");
+        assert_eq!(known.oldest(), (Some(at(5_000)), HashMap::from([("acme", at(5_000)), ("elm", at(9_000))])));
+        let broken = Known::keep(&mut known.waiting, Shard(1), Err(LedgerError::Store("not Redis".to_owned())));
+        assert!(broken.is_err(), "what is broken for good is told");
+    }
 }

@@ -191,17 +191,29 @@ impl RedisLedger {
         let states: Vec<Counter> = State::ALL.iter().map(|state| Counter::State(*state)).collect();
         let calls = self.shards().map(|shard| self.counts_call(shard, Moment::from_millis(0), &states)).collect();
         let mut all: BTreeMap<State, u64> = BTreeMap::new();
+        let (mut counted, mut away) = (false, None);
         for answer in self.call_all(calls).await {
             let reply = match answer {
-                // A shard that waits for its recovery must not keep the others from being counted.
-                Err(LedgerError::OtherServer) => continue,
+                // A shard that waits for its recovery, or whose node is away, must not keep the others from being counted.
+                Err(LedgerError::OtherServer) => {
+                    counted = true;
+                    continue;
+                }
+                Err(error @ LedgerError::Unavailable { .. }) => {
+                    away = Some(error);
+                    continue;
+                }
                 answer => answer?,
             };
+            counted = true;
             for (state, value) in State::ALL.iter().zip(reply.rest.into_iter().skip(1)) {
                 *all.entry(*state).or_default() += u64::try_from(number::<i64>(value, Script::Counts)?).unwrap_or(0);
             }
         }
-        Ok(all)
+        match away {
+            Some(error) if !counted => Err(error),
+            Some(_) | None => Ok(all),
+        }
     }
 
     /// Counted by five seconds. What should have stopped long ago is left out: it is beyond risk.

@@ -165,17 +165,29 @@ impl SimLedger {
             })
         });
         let mut all: BTreeMap<State, u64> = BTreeMap::new();
+        let (mut counted, mut away) = (false, None);
         for answer in join_all(asked).await {
             let counts = match answer {
-                // A shard that waits for its recovery must not keep the others from being counted.
-                Err(LedgerError::OtherServer) => continue,
+                // A shard that waits for its recovery, or whose node is away, must not keep the others from being counted.
+                Err(LedgerError::OtherServer) => {
+                    counted = true;
+                    continue;
+                }
+                Err(error @ LedgerError::Unavailable { .. }) => {
+                    away = Some(error);
+                    continue;
+                }
                 answer => answer?.0,
             };
+            counted = true;
             for (state, count) in State::ALL.iter().zip(counts) {
                 *all.entry(*state).or_default() += count;
             }
         }
-        Ok(all)
+        match away {
+            Some(error) if !counted => Err(error),
+            Some(_) | None => Ok(all),
+        }
     }
 
     /// Counted by five seconds. What should have stopped long ago is left out: it is beyond risk.
