@@ -25,5 +25,8 @@ pub mod redis;
 pub mod sql;
 
 pub use error::LedgerError;
-pub use port::{Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, Suppression, Swap, Swapped, TimerEntry, Walk, Walked};
+pub use port::{
+    Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, PERMITS_KEPT_S, Suppression, Swap, Swapped, TimerEntry, Walk,
+    Walked,
+};
 pub use recovery::{Adopted, HEARD_KEPT, Meta, Recoverable, Survivor};

@@ -12,6 +12,7 @@ use curfew_domain::{Key, Moment, Record, Shard, State};
 use curfew_ledger::{Hold, Holds, LineEntry, Swap, Swapped};
 
 use crate::credit::Room;
+use crate::ports::TenantLimits;
 use crate::tick::{Place, place};
 use crate::{Ports, Settings};
 
@@ -19,8 +20,10 @@ use crate::{Ports, Settings};
 const HEADS_MAX: usize = 512;
 /// Heads of one tenant per round, so that a round serves several.
 const HEADS_PER_TENANT: usize = 256;
-/// How soon a held head is looked at again.
+/// How soon a held head is looked at again: half of what it has waited, at most a quarter of what is left to it, between these. A backlog of twenty
+/// thousand under a hold of ten minutes must not be rewritten every ten seconds; nor may it stand for long once the hold is lifted.
 const HELD_LOOK: Duration = Duration::from_secs(10);
+const HELD_LOOK_MAX: Duration = Duration::from_secs(60);
 /// How soon a refused publish is tried again.
 const REFUSED_LOOK: Duration = Duration::from_secs(1);
 
@@ -58,9 +61,10 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, shard: Shard, holds
     for _ in 0..FULL_ROUNDS_MAX {
         let heads = ports.ledger.lines(shard, now, HEADS_PER_TENANT, HEADS_MAX, &skip).await?;
         released.more = heads.len() >= HEADS_PER_TENANT;
-        let (heads, full) = within_tenants(ports, settings, shard, heads).await?;
-        let nobody = heads.is_empty() && !full.is_empty();
-        let (publish, moves) = sort(heads, holds, settings, now, &mut room);
+        let Within { heads, later, full } = within_tenants(ports, settings, shard, heads, now).await?;
+        let nobody = heads.is_empty() && later.is_empty() && !full.is_empty();
+        let (publish, mut moves) = sort(heads, holds, settings, now, &mut room);
+        moves.extend(later);
         released.moved += moves.len();
         released.mark = publish.iter().rev().find(|(rung, _)| *rung == Rung::Now).map(|(_, record)| record.key.clone());
         ports.ledger.move_in_line(moves).await?;
@@ -74,36 +78,70 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, shard: Shard, holds
     Ok(released)
 }
 
-/// Leaves out what a tenant's credit or its jobs in flight forbid, and names those tenants. Such heads keep their place: their tenant alone waits.
-async fn within_tenants(
-    ports: &Ports,
-    settings: &Settings,
-    shard: Shard,
+/// What a round may do for each tenant.
+struct Within {
+    /// These may be released.
     heads: Vec<LineEntry>,
-) -> Result<(Vec<LineEntry>, Vec<String>), CourierError> {
-    let mut room: BTreeMap<String, u64> = BTreeMap::new();
+    /// These follow at their moment.
+    later: Moves,
+    /// These tenants have no room.
+    full: Vec<String>,
+}
+
+/// What a tenant has room for.
+#[derive(Clone, Copy)]
+struct Share {
+    free: u64,
+    /// Of them, on a rung: half of what it may have at all. With all of it there, a mail that is due now waited for the herd of nine o'clock.
+    ahead: u64,
+}
+
+impl Share {
+    /// Of a tenant with so many queued and in flight. A limit in flight leaves as many wake-ups waiting as it lets run: the next one follows
+    /// as soon as one ends, and nobody is given back for want of a place.
+    fn of(limits: TenantLimits, queued: u64, flying: u64) -> Self {
+        let in_flight = limits.max_in_flight.map(|max| (max * 2).saturating_sub(flying.min(max)));
+        let most = limits.credit.into_iter().chain(in_flight).min().unwrap_or(u64::MAX);
+        Self { free: most.saturating_sub(queued), ahead: (most / 2).saturating_sub(queued) }
+    }
+
+    /// Takes a place, if there is one.
+    fn take(&mut self, is_due: bool) -> bool {
+        let fits = self.free > 0 && (is_due || self.ahead > 0);
+        self.free -= u64::from(fits);
+        self.ahead = self.ahead.saturating_sub(u64::from(fits));
+        fits
+    }
+}
+
+/// Leaves out what a tenant's credit or its jobs in flight forbid, and names those tenants. Such heads keep their place: their tenant alone waits.
+async fn within_tenants(ports: &Ports, settings: &Settings, shard: Shard, heads: Vec<LineEntry>, now: Moment) -> Result<Within, CourierError> {
+    let mut room: BTreeMap<String, Share> = BTreeMap::new();
     for head in &heads {
         let tenant = head.record.tenant();
-        if room.contains_key(tenant) {
+        let limits = settings.limits(tenant);
+        if room.contains_key(tenant) || (limits.credit.is_none() && limits.max_in_flight.is_none()) {
             continue;
         }
-        let limits = settings.limits(tenant);
-        let (Some(credit), in_flight) = (limits.credit.or(limits.max_in_flight.map(|n| n * 4)), limits.max_in_flight) else { continue };
         let counts = ports.ledger.counts(shard, &[Counter::TenantQueued(tenant.to_owned()), Counter::TenantInFlight(tenant.to_owned())]).await?;
         let [queued, flying] = counts[..] else { continue };
-        let free = if in_flight.is_some_and(|max| flying >= max) { 0 } else { credit.saturating_sub(queued) };
-        room.insert(tenant.to_owned(), free);
+        room.insert(tenant.to_owned(), Share::of(limits, queued, flying));
     }
-    let full = room.iter().filter(|(_, free)| **free == 0).map(|(tenant, _)| tenant.clone()).collect();
-    let within = heads.into_iter().filter(|head| match room.get_mut(head.record.tenant()) {
-        Some(0) => false,
-        Some(left) => {
-            *left -= 1;
-            true
+    let full = room.iter().filter(|(_, share)| share.free == 0).map(|(tenant, _)| tenant.clone()).collect();
+    let mut within = Within { heads: Vec::with_capacity(heads.len()), later: Vec::new(), full };
+    for head in heads {
+        let Some(share) = room.get_mut(head.record.tenant()) else {
+            within.heads.push(head);
+            continue;
+        };
+        let is_due = head.record.due() <= now.plus(settings.tick);
+        if share.take(is_due) {
+            within.heads.push(head);
+        } else if !is_due {
+            within.later.push((head.record.key.clone(), head.record.version, head.record.due()));
         }
-        None => true,
-    });
-    Ok((within.collect(), full))
+    }
+    Ok(within)
 }
 
 type Moves = Vec<(Key, u64, Moment)>;
@@ -113,8 +151,8 @@ fn sort(heads: Vec<LineEntry>, holds: &Holds, settings: &Settings, now: Moment, 
     let mut moves = Vec::new();
     for LineEntry { record, .. } in heads {
         if let Some((_, until)) = held(holds, &record, now) {
-            let look = until.unwrap_or(now.plus(HELD_LOOK)).min(now.plus(HELD_LOOK));
-            moves.push((record.key.clone(), record.version, look));
+            let look = held_look(&record, now);
+            moves.push((record.key.clone(), record.version, until.map_or(look, |until| until.min(look))));
             continue;
         }
         match place(record.due(), now, settings.tick, settings.horizon) {
@@ -126,6 +164,14 @@ fn sort(heads: Vec<LineEntry>, holds: &Holds, settings: &Settings, now: Moment, 
         }
     }
     (publish, moves)
+}
+
+/// When a held head is looked at again; spread by the key, so that a crowd doesn't come back as one.
+fn held_look(record: &Record, now: Moment) -> Moment {
+    let (waited, left) = (now.since(record.due()), record.stops_at().since(now));
+    let wait = (waited / 2).min(left / 4).clamp(HELD_LOOK, HELD_LOOK_MAX);
+    let spread = record.key.as_str().bytes().fold(0_u32, |h, b| h.wrapping_mul(31).wrapping_add(u32::from(b))) % 256;
+    now.plus(wait - wait / 4 + wait * spread / 1024)
 }
 
 /// Publishes wake-ups for version + 1, then swaps what the broker confirmed, or didn't answer for. A refused one keeps its state.
@@ -170,4 +216,32 @@ pub(crate) async fn publish_then_swap(
     ports.ledger.postpone(postpone).await?;
     let answers = ports.ledger.swap_all(swaps).await?;
     Ok(answers.iter().filter(|a| matches!(a, Swapped::Swapped)).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(max_in_flight: Option<u64>, credit: Option<u64>) -> TenantLimits {
+        TenantLimits { max_in_flight, rate_per_s: None, credit }
+    }
+
+    /// With eight in flight nothing was released until a look met fewer: of each burst eight ran, and the others came back after a second.
+    #[test]
+    fn a_tenant_at_its_limit_has_as_many_waiting_as_it_lets_run() {
+        let free = |queued, flying| Share::of(limits(Some(8), None), queued, flying).free;
+        assert_eq!([free(0, 8), free(8, 8), free(0, 0), free(8, 4), free(30, 0), free(0, 9)], [8, 0, 16, 4, 0, 8]);
+        assert_eq!(Share::of(limits(Some(0), Some(100)), 0, 0).free, 0, "a limit of nothing lets nothing run");
+        assert_eq!(Share::of(limits(Some(8), Some(3)), 1, 0).free, 2, "the smaller of the two");
+        assert_eq!(Share::of(limits(None, Some(100)), 40, 1_000).free, 60);
+    }
+
+    /// A herd for nine o'clock took a tenant's whole credit half a minute before, and its mail that was due at once waited for it.
+    #[test]
+    fn half_of_a_tenants_part_is_kept_for_what_is_due() {
+        let mut share = Share::of(limits(None, Some(4)), 0, 0);
+        assert_eq!((0..5).filter(|_| share.take(false)).count(), 2, "on a rung");
+        assert_eq!((0..5).filter(|_| share.take(true)).count(), 2, "due");
+        assert_eq!(share.free, 0);
+    }
 }

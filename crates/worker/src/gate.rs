@@ -17,6 +17,9 @@ use crate::run::Worker;
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// How soon a job looks again that found the window after a throttle full.
 const WINDOW_AGAIN: Duration = Duration::from_secs(1);
+/// What a worker takes of a rate at a time, in seconds of it, at least one permit: ten workers that use what they took late stay within a
+/// fiftieth of ten seconds' worth.
+const TAKEN_S: f64 = 0.02;
 /// The farthest place that a job gets behind others at a rate: rates change, and so do holds.
 const SPACED_MAX: Duration = Duration::from_secs(30);
 
@@ -81,7 +84,7 @@ async fn rates(worker: &Worker, lane: &Lane, record: &Record, now: Moment) -> Re
         let moment = Instant::now();
         if !lane.take_permit(moment) {
             let bucket = format!("transport/{}", lane.settings.name);
-            let (given, next) = ledger.permits(&bucket, rate, (rate / 4.0).max(1.0) as u32).await?;
+            let (given, next) = ledger.permits(&bucket, rate, (rate * TAKEN_S).max(1.0) as u32).await?;
             if given == 0 {
                 return Ok(Some((WaitingFor::TransportRate, worker.spacing.after(&bucket, next, rate, now))));
             }

@@ -25,6 +25,7 @@ mod ports;
 mod run;
 mod steps;
 mod trouble;
+mod turns;
 mod verdicts;
 mod watch;
 

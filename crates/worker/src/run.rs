@@ -21,6 +21,7 @@ use crate::held::Held;
 use crate::lane::Lane;
 use crate::ports::{Ports, Settings};
 use crate::steps::{self, Answer};
+use crate::turns::Turns;
 use crate::verdicts::Verdicts;
 use crate::watch;
 
@@ -45,6 +46,7 @@ pub struct Worker {
     slots: Arc<Semaphore>,
     lane_slots: BTreeMap<String, Arc<Semaphore>>,
     pub(crate) spacing: Spacing,
+    pub(crate) turns: Turns,
     claims: Mutex<BTreeSet<Version>>,
     waiting: Mutex<BTreeMap<(String, Shard), Arc<AtomicUsize>>>,
     tally: Arc<Tally>,
@@ -71,6 +73,7 @@ impl Worker {
             slots: Arc::new(Semaphore::new(settings.concurrency as usize)),
             lane_slots: lane_slots(&ports.lanes, settings.concurrency),
             spacing: Spacing::default(),
+            turns: Turns::default(),
             claims: Mutex::default(),
             ports,
             settings,

@@ -27,6 +27,7 @@ use crate::lease::Leased;
 use crate::pause::Point;
 use crate::run::{ClaimOf, Slot, Worker};
 use crate::trouble::Tidings;
+use crate::turns::InLine;
 use crate::verdicts::{Known, insist};
 use crate::watch;
 
@@ -41,8 +42,10 @@ pub(crate) enum Answer {
     None,
 }
 
-/// A tenant at its limit looks again after this.
+/// A tenant at its limit, where too many of its jobs wait here already, looks again after this.
 const FULL_AGAIN: Duration = Duration::from_secs(1);
+/// The longest that a delivery waits here for a place in flight: well under a claim grace.
+const TURN_MAX: Duration = Duration::from_secs(5);
 /// How far our clock may be ahead of the ledger's: a round trip.
 const CLOCKS_APART: Duration = Duration::from_millis(10);
 /// Between two tries of a claim whose answer was lost.
@@ -66,7 +69,7 @@ pub(crate) async fn handle(worker: &Arc<Worker>, delivery: &Delivery, progress: 
         }
     };
     while !worker.give_back.is_cancelled() {
-        match claim_and_run(worker, &wake, progress).await {
+        match in_turn(worker, &wake, progress).await {
             Ok(answer) => return answer,
             // Its timer has it: once the shard works again, whoever finds it overdue publishes anew.
             Err(LedgerError::Recovering | LedgerError::Halted | LedgerError::OtherServer) => return dropped(WakeUpResult::Recovering),
@@ -86,44 +89,97 @@ pub(crate) async fn handle(worker: &Arc<Worker>, delivery: &Delivery, progress: 
     Answer::None
 }
 
-async fn claim_and_run(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress) -> Result<Answer, LedgerError> {
-    let Some(entry) = worker.ports.ledger.get(&wake.key).await? else { return Ok(Answer::Reject) };
+/// What a look came to.
+enum Looked {
+    Answered(Answer),
+    /// Its tenant has all the jobs in flight that it may have.
+    TenantFull(Box<Record>),
+}
+
+/// Claims and runs; behind those of its tenant that wait for a place in flight.
+async fn in_turn(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress) -> Result<Answer, LedgerError> {
+    let tenant = wake.key.tenant();
+    let max = worker.settings.limits(tenant).max_in_flight.unwrap_or(u64::MAX);
+    let join = || worker.turns.join(tenant, wake.shard, max, worker.settings.prefetch());
+    let mut in_line = if worker.turns.has_line(tenant) { join() } else { None };
+    let until = Instant::now() + TURN_MAX;
+    loop {
+        if let Some(in_line) = &mut in_line {
+            tokio::select! {
+                biased;
+                () = worker.give_back.cancelled() => return Ok(Answer::None),
+                () = in_line.be_first() => {}
+            }
+        }
+        let full = match look(worker, wake, progress, &mut in_line).await? {
+            Looked::Answered(answer) => return Ok(answer),
+            Looked::TenantFull(record) => record,
+        };
+        if in_line.is_none() {
+            in_line = join();
+        } else if let Some(in_line) = &in_line {
+            tokio::select! {
+                biased;
+                () = worker.give_back.cancelled() => return Ok(Answer::None),
+                () = in_line.freed() => {}
+            }
+        }
+        if in_line.is_none() || Instant::now() >= until {
+            drop(in_line);
+            return limit(worker, &full, WaitingFor::TenantInFlight, worker.clock.now().plus(FULL_AGAIN)).await;
+        }
+    }
+}
+
+/// One look at the job: claimed and run, or what else becomes of it. Its place in line is left with the claim.
+async fn look(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress, in_line: &mut Option<InLine<'_>>) -> Result<Looked, LedgerError> {
+    let Some(entry) = worker.ports.ledger.get(&wake.key).await? else { return Ok(Looked::Answered(Answer::Reject)) };
     let Entry { record, letter, .. } = entry;
     if record.generation != wake.generation {
-        return Ok(dropped(WakeUpResult::Stale));
+        return Ok(Looked::Answered(dropped(WakeUpResult::Stale)));
     }
     if !waits(&record) {
         metrics::duplicate_suppressed(Where::Claim);
-        return Ok(dropped(WakeUpResult::Duplicate));
+        return Ok(Looked::Answered(dropped(WakeUpResult::Duplicate)));
     }
     let now = worker.clock.now();
     if record.due().since(now) >= EARLY_WAIT_MAX {
-        return Ok(dropped(WakeUpResult::Early));
+        return Ok(Looked::Answered(dropped(WakeUpResult::Early)));
     }
     if now >= record.stops_at() {
-        return Ok(dropped(WakeUpResult::Stale));
+        return Ok(Looked::Answered(dropped(WakeUpResult::Stale)));
     }
     let Some(lane) = worker.ports.lanes.get(&record.transport).cloned() else {
         tracing::error!(key = %record.key, error_class = "transport", "the transport {} isn't configured; its jobs wait", record.transport);
-        return limit(worker, &record, WaitingFor::Circuit, now.plus(Duration::from_secs(30))).await;
+        return limit(worker, &record, WaitingFor::Circuit, now.plus(Duration::from_secs(30))).await.map(Looked::Answered);
     };
     wait_until(worker, record.due()).await;
+    // Looked at before slots and permits are taken for nothing; the claim's swap decides.
+    if is_full(worker, &record).await? {
+        return Ok(Looked::TenantFull(Box::new(record)));
+    }
     let _seat = match worker.slot(&lane, record.shard).await {
         Slot::Taken(seat) => seat,
         // Spread, so that a crowd doesn't come back as one and again stand in front of the others.
         Slot::Crowded => {
             let again = FULL_AGAIN + FULL_AGAIN.mul_f64(worker.ports.machine.fraction() * 4.0);
-            return limit(worker, &record, WaitingFor::TransportRate, worker.clock.now().plus(again)).await;
+            return limit(worker, &record, WaitingFor::TransportRate, worker.clock.now().plus(again)).await.map(Looked::Answered);
         }
-        Slot::Draining => return Ok(Answer::None),
+        Slot::Draining => return Ok(Looked::Answered(Answer::None)),
     };
     match gate::ask(worker, &lane, &record, worker.clock.now()).await? {
-        Gate::Limited(by, until) => limit(worker, &record, by, until).await,
+        Gate::Limited(by, until) => limit(worker, &record, by, until).await.map(Looked::Answered),
         Gate::Open => {
             let _entered = Entered(&lane);
-            claimed(worker, &lane, record, letter, progress).await
+            claimed(worker, &lane, record, letter, progress, in_line).await
         }
     }
+}
+
+async fn is_full(worker: &Worker, record: &Record) -> Result<bool, LedgerError> {
+    let Some(max) = worker.settings.limits(record.tenant()).max_in_flight else { return Ok(false) };
+    let flying = worker.ports.ledger.counts(record.shard, &[Counter::TenantInFlight(record.tenant().to_owned())]).await?;
+    Ok(flying.first().is_some_and(|flying| *flying >= max))
 }
 
 fn waits(record: &Record) -> bool {
@@ -152,6 +208,7 @@ async fn wait_until(worker: &Worker, due: Moment) {
 enum Claim {
     Ours(Box<Record>, Instant, ClaimOf),
     Answered(Answer),
+    TenantFull(Box<Record>),
 }
 
 /// Claims the job in whatever version it waits now.
@@ -187,10 +244,7 @@ async fn claim(worker: &Arc<Worker>, mut record: Record) -> Result<Claim, Ledger
             // Our clock was ahead by some milliseconds.
             Swapped::Refused(Guard::NotBefore(_)) => tokio::time::sleep(CLOCKS_APART).await,
             Swapped::Refused(Guard::Before(_)) => return answered(WakeUpResult::Stale),
-            Swapped::Full => {
-                let again = worker.clock.now().plus(FULL_AGAIN);
-                return limit(worker, &record, WaitingFor::TenantInFlight, again).await.map(Claim::Answered);
-            }
+            Swapped::Full => return Ok(Claim::TenantFull(Box::new(record))),
         }
     }
     answered(WakeUpResult::Early)
@@ -208,20 +262,42 @@ async fn swap_until_answered(worker: &Worker, swap: Swap, asked: Instant) -> Res
     }
 }
 
-async fn claimed(worker: &Arc<Worker>, lane: &Arc<Lane>, record: Record, letter: Option<Sealed>, progress: &Progress) -> Result<Answer, LedgerError> {
+async fn claimed(
+    worker: &Arc<Worker>,
+    lane: &Arc<Lane>,
+    record: Record,
+    letter: Option<Sealed>,
+    progress: &Progress,
+    in_line: &mut Option<InLine<'_>>,
+) -> Result<Looked, LedgerError> {
     let (record, asked, _claim_of) = match claim(worker, record).await? {
         Claim::Ours(record, asked, claim_of) => (*record, asked, claim_of),
-        Claim::Answered(answer) => return Ok(answer),
+        Claim::Answered(answer) => return Ok(Looked::Answered(answer)),
+        Claim::TenantFull(record) => return Ok(Looked::TenantFull(record)),
     };
+    *in_line = None;
+    let _in_flight = InFlight { worker, tenant: record.tenant().to_owned() };
     metrics::wake_up(WakeUpResult::Claimed);
     progress.set(Seen::Claimed(Box::new(record.clone())));
     let mut leased = Leased::new(record, Arc::clone(&worker.ports.ledger), worker.id, worker.settings.lease, lane.transport.attempt_max(), asked);
     let Some(letter) = letter else {
         let outcome = Outcome::new(OutcomeClass::Permanent, Stage::Artifact, "letter-missing", "the ledger holds no letter for it");
-        return Ok(before(worker, lane, &mut leased, outcome, Vec::new()).await);
+        return Ok(Looked::Answered(before(worker, lane, &mut leased, outcome, Vec::new()).await));
     };
     let ended = attempt::run(worker, lane, &mut leased, &letter, progress).await;
-    Ok(finish(worker, lane, &mut leased, ended).await)
+    Ok(Looked::Answered(finish(worker, lane, &mut leased, ended).await))
+}
+
+/// Tells those that wait when it ends.
+struct InFlight<'a> {
+    worker: &'a Worker,
+    tenant: String,
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.worker.turns.freed(&self.tenant);
+    }
 }
 
 /// Carries out what an attempt came to.

@@ -10,7 +10,7 @@ use curfew_store::{Durability, Queue, Sqlite, StoreError};
 
 use super::read::during;
 use super::{Memory, failed};
-use crate::{Beat, Hold, Holds, LedgerError};
+use crate::{Beat, Hold, Holds, LedgerError, PERMITS_KEPT_S};
 
 const SET_HOLD: &str = include_str!("queries/set_hold.sql");
 const DELETE_HOLD: &str = include_str!("queries/delete_hold.sql");
@@ -108,7 +108,7 @@ impl Buckets {
         if per_second.is_nan() || per_second <= 0.0 {
             return (0, now.plus(Duration::from_secs(1)));
         }
-        let full = per_second.max(1.0);
+        let full = (per_second * PERMITS_KEPT_S).max(1.0);
         let bucket = self.0.entry(name.to_owned()).or_insert(Bucket { permits: full, at: now });
         bucket.permits = (bucket.permits + now.since(bucket.at).as_secs_f64() * per_second).min(full);
         // Also backwards: a clock that was set back by an hour must not stop a transport for one.
@@ -126,14 +126,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permits_come_at_their_rate_and_at_most_a_second_at_once() {
+    fn permits_come_at_their_rate_and_at_most_a_quarter_of_a_second_at_once() {
         let mut buckets = Buckets::default();
         let at = Moment::from_millis;
-        assert_eq!(buckets.take("smtp", 10.0, 50, at(0)), (10, at(0)), "a second's worth");
+        assert_eq!(buckets.take("smtp", 12.0, 50, at(0)), (3, at(0)), "a quarter of a second's worth");
         assert_eq!(buckets.take("smtp", 10.0, 1, at(0)), (0, at(100)), "the next in a tenth of a second");
         assert_eq!(buckets.take("other", 10.0, 1, at(0)).0, 1, "each transport by itself");
-        assert_eq!(buckets.take("smtp", 10.0, 50, at(500)).0, 5);
-        assert_eq!(buckets.take("smtp", 10.0, 50, at(60_500)).0, 10, "idle time doesn't pile up");
+        assert_eq!(buckets.take("smtp", 10.0, 50, at(200)).0, 2);
+        assert_eq!(buckets.take("smtp", 12.0, 50, at(60_500)).0, 3, "idle time doesn't pile up");
         assert_eq!(buckets.take("slow", 0.1, 1, at(0)).0, 1);
         assert_eq!(buckets.take("slow", 0.1, 1, at(0)), (0, at(10_000)));
         assert_eq!(buckets.take("none", 0.0, 1, at(0)).0, 0);
@@ -159,7 +159,7 @@ mod tests {
     fn a_clock_that_is_set_back_stops_no_rate() {
         let mut buckets = Buckets::default();
         let at = Moment::from_millis;
-        assert_eq!(buckets.take("smtp", 10.0, 50, at(3_600_000)).0, 10);
+        assert_eq!(buckets.take("smtp", 12.0, 50, at(3_600_000)).0, 3);
         assert_eq!(buckets.take("smtp", 10.0, 1, at(0)), (0, at(100)));
         assert_eq!(buckets.take("smtp", 10.0, 1, at(100)).0, 1);
     }

@@ -3,6 +3,8 @@
 //! A script is asked once at each stage, with what is known there; whatever it doesn't care about is `Action::Default`.
 //! Read `scripts.rs` for the ready-made ones.
 
+use std::time::Duration;
+
 /// A place in the dialogue at which the script is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
@@ -123,6 +125,8 @@ pub enum Action {
     AcceptThenSilence,
     /// Does the step, and replies when released.
     AcceptThenHold,
+    /// Does the step (at `Dot`: counts the message), and replies as a correct server does so much later. Nothing is read meanwhile.
+    After(Duration),
     /// The default with its reply, then these bytes (empty: none) and FIN: what a server does to idle connections.
     CloseIdle(Vec<u8>),
 }
@@ -162,6 +166,7 @@ impl Action {
             | Action::AcceptThenClose
             | Action::AcceptThenSilence
             | Action::AcceptThenHold
+            | Action::After(_)
             | Action::CloseIdle(_) => default,
         };
         reply.first().copied().unwrap_or(b'0')

@@ -175,6 +175,11 @@ impl Session {
                 self.hold(stage).await?;
                 self.say(default)
             }
+            Action::After(wait) => {
+                self.wire.flush().await?;
+                tokio::time::sleep(wait).await;
+                self.say(default)
+            }
             Action::CloseIdle(bytes) => {
                 self.wire.write(default);
                 self.wire.flush().await?;

@@ -35,7 +35,7 @@ async fn under_a_limit_of_the_provider_all_are_sent_and_none_is_dead_lettered() 
     let mut mails: Vec<_> = (1..=70).map(|n| house.mail("acme", n)).collect();
     mails.iter_mut().for_each(|mail| mail.deadline_at = mail.release_at.plus(minutes(600)));
     let keys = house.submit(&mails).await;
-    eventually(PATIENCE * 2, "all are sent", || async {
+    eventually(PATIENCE * 6, "all are sent", || async {
         let rows = house.book.holds().await.expect("the book answers");
         let cools = rows.iter().filter(|row| row.by == WaitingFor::CoolDown.word()).filter_map(|row| row.until).max();
         let live = house.ledger.live_by_state().await.expect("the ledger answers");
@@ -44,7 +44,7 @@ async fn under_a_limit_of_the_provider_all_are_sent_and_none_is_dead_lettered() 
             house.advance(until.since(house.now()) + Duration::from_millis(1));
             left.store(12, Ordering::SeqCst);
         } else if busy == 0 {
-            house.advance(Duration::from_secs(20));
+            house.advance(minutes(1));
         }
         (server.accepted_count() == 70).then_some(())
     })

@@ -1,10 +1,11 @@
--- permits.lua: a token bucket: permits come at a rate, a second's worth (at least one) is kept.
+-- permits.lua: a token bucket: permits come at a rate, a quarter of a second's worth (at least one) is kept.
 --
 -- KEYS[1]  curfew:{permits:<name>}:bucket, hash: permits, at
 -- ARGV[1]  permits per second, above 0   ARGV[2]  how many are wanted   ARGV[3]  "" for the node's own clock; tests give milliseconds
 --
 -- Returns  {"given", n, now in ms, ms until the next one where n is 0}
--- No identity is asked for: a rate that a server forgot gives one second's worth too much.
+-- No identity is asked for: a rate that a server forgot gives what a full bucket holds too much.
+-- Why a quarter: what a full bucket gives at once comes on top of the rate. A second's worth is a tenth too much in ten seconds.
 
 local rate, wanted = tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = tonumber(ARGV[3])
@@ -12,7 +13,7 @@ if not now then
   local time = redis.call('TIME')
   now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
-local full = math.max(rate, 1)
+local full = math.max(rate / 4, 1)
 local kept = redis.call('HMGET', KEYS[1], 'permits', 'at')
 local permits, at = tonumber(kept[1] or full), tonumber(kept[2] or now)
 -- A clock that was put back by more than a jump (DESIGN 4): the bucket goes by it as it is now, or it gave nothing until that time has come.
