@@ -10,7 +10,7 @@ use curfew_domain::{Moment, Record};
 use curfew_ledger::LedgerError;
 use tokio::time::Instant;
 
-use crate::lane::Lane;
+use crate::lane::{Entry, Lane};
 use crate::run::Worker;
 
 /// How soon a job that a pause, a circuit or a full window gave back looks again, where nothing says better.
@@ -53,9 +53,14 @@ pub(crate) async fn ask(worker: &Worker, lane: &Lane, record: &Record, now: Mome
     if let Some((by, until)) = held(&holds, record, now) {
         return Ok(Gate::Limited(by, until.unwrap_or(now.plus(LOOK_AGAIN)).min(now.plus(LOOK_AGAIN * 6))));
     }
-    if !lane.enter() {
-        let by = if lane.is_open() { WaitingFor::Circuit } else { WaitingFor::CoolDown };
-        return Ok(Gate::Limited(by, now.plus(WINDOW_AGAIN)));
+    match lane.enter(Instant::now()) {
+        Entry::Entered => {}
+        Entry::Open => return Ok(Gate::Limited(WaitingFor::Circuit, now.plus(WINDOW_AGAIN))),
+        Entry::Crowded => return Ok(Gate::Limited(WaitingFor::CoolDown, now.plus(WINDOW_AGAIN))),
+        Entry::Paced(wait, per_s) => {
+            let bucket = format!("pace/{}", lane.settings.name);
+            return Ok(Gate::Limited(WaitingFor::CoolDown, worker.spacing.after(&bucket, now.plus(wait), per_s, now)));
+        }
     }
     match rates(worker, lane, record, now).await {
         Ok(None) => Ok(Gate::Open),

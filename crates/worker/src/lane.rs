@@ -1,4 +1,4 @@
-//! A lane: one transport with its slots, its rate, its window after a throttle, and its circuit.
+//! A lane: one transport with its slots, its rate, its window and pace after a throttle, and its circuit.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,11 +9,14 @@ use curfew_transport::Transport;
 use tokio::time::Instant;
 
 use crate::circuit::{Circuit, Probe, Turn};
+use crate::pace::Pace;
 use crate::trouble::{Tidings, Trouble};
 
 /// A throttle without a hint cools down this long; doubles while no acceptance comes between.
 const COOL_DOWN_FIRST: Duration = Duration::from_secs(10);
 const COOL_DOWN_LAST: Duration = Duration::from_secs(10 * 60);
+/// How long permits that were taken may be used.
+const PERMITS_KEPT: Duration = Duration::from_secs(1);
 
 /// What the configuration says of a transport, as far as a worker needs it.
 #[derive(Clone, Debug)]
@@ -44,6 +47,7 @@ struct State {
     /// How many attempts may be under way; shrinks to one after a throttle, grows by one with each acceptance.
     window: usize,
     under_way: usize,
+    pace: Pace,
     cool_down: Duration,
     /// The end of the running cool-down: throttles met until then are of the same episode.
     cools_until: Option<Moment>,
@@ -59,6 +63,19 @@ pub(crate) enum OpenHold {
     Owed,
     /// Written, or found there.
     Written,
+}
+
+/// What a job that wants to be tried is told.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Entry {
+    /// It was counted.
+    Entered,
+    /// The circuit is open.
+    Open,
+    /// As many as the window holds are under way.
+    Crowded,
+    /// The pace after a throttle: the next place comes after so long, and so many come each second.
+    Paced(Duration, f64),
 }
 
 /// What an outcome asks of the lane's holds.
@@ -82,6 +99,7 @@ impl Lane {
             circuit: Circuit::new(),
             window: slots,
             under_way: 0,
+            pace: Pace::default(),
             cool_down: COOL_DOWN_FIRST,
             cools_until: None,
             permits: (0, None),
@@ -96,12 +114,20 @@ impl Lane {
         self.is_open()
     }
 
-    /// Whether another attempt fits the window; counts it if so.
-    pub(crate) fn enter(&self) -> bool {
+    /// Whether another attempt fits window and pace; counts it if so.
+    pub(crate) fn enter(&self, now: Instant) -> Entry {
         let mut state = self.lock();
-        let fits = state.under_way < state.window && !state.circuit.is_open();
-        state.under_way += usize::from(fits);
-        fits
+        if state.circuit.is_open() {
+            return Entry::Open;
+        }
+        if state.under_way >= state.window {
+            return Entry::Crowded;
+        }
+        if let Err((wait, per_s)) = state.pace.take(now) {
+            return Entry::Paced(wait, per_s);
+        }
+        state.under_way += 1;
+        Entry::Entered
     }
 
     /// An attempt that entered is over.
@@ -125,11 +151,13 @@ impl Lane {
         match outcome.class {
             OutcomeClass::Throttled if outcome.scope == Scope::Transport => {
                 state.window = 1;
+                state.pace.throttled(Instant::now());
                 state.cool_down(outcome.retry_after, now)
             }
             OutcomeClass::Accepted => {
                 state.window = (state.window + 1).min(self.transport.max_connections());
                 state.cool_down = COOL_DOWN_FIRST;
+                state.pace.accepted(Instant::now());
                 Consequence::None
             }
             OutcomeClass::Throttled
@@ -197,10 +225,10 @@ impl Lane {
         self.lock().circuit.is_open()
     }
 
-    /// A permit taken for the running second, if one is left.
+    /// A permit that was taken before, within a second, if one is left.
     pub(crate) fn take_permit(&self, now: Instant) -> bool {
         let mut state = self.lock();
-        let fresh = state.permits.1.is_some_and(|at| now.duration_since(at) < Duration::from_secs(1));
+        let fresh = state.permits.1.is_some_and(|at| now.duration_since(at) < PERMITS_KEPT);
         if fresh && state.permits.0 > 0 {
             state.permits.0 -= 1;
             return true;
@@ -208,9 +236,15 @@ impl Lane {
         false
     }
 
-    /// Permits for a second, one of them used at once.
+    /// Keeps permits for a second, one of them used at once. Others may have asked at the same time: what they keep stays, and all of it goes with
+    /// the oldest, for permits that are used late come on top of the rate.
     pub(crate) fn store_permits(&self, given: u32, now: Instant) {
-        self.lock().permits = (given.saturating_sub(1), Some(now));
+        let mut state = self.lock();
+        let (kept, since) = match state.permits {
+            (kept @ 1.., Some(at)) if now.duration_since(at) < PERMITS_KEPT => (kept, at),
+            _used_or_old => (0, now),
+        };
+        state.permits = (kept + given.saturating_sub(1), Some(since));
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -291,14 +325,31 @@ mod tests {
         assert_eq!(lane.outcome(job(21), &throttle(Some(hint)), later), Consequence::CoolDown(hint), "the provider knows better");
     }
 
+    /// Thirteen that found none asked at once, and the last one's answer was all that was left.
+    #[test]
+    fn permits_that_were_taken_at_once_add_up_and_go_with_the_oldest() {
+        let (lane, began) = (lane(), Instant::now());
+        let later = began + PERMITS_KEPT / 2;
+        lane.store_permits(20, began);
+        lane.store_permits(20, later);
+        assert_eq!((0..50).filter(|_| lane.take_permit(later)).count(), 38, "one of each was used at once");
+        lane.store_permits(20, began);
+        lane.store_permits(20, later);
+        assert!(!lane.take_permit(began + PERMITS_KEPT), "those that came later go too: never too many");
+        lane.store_permits(3, began + PERMITS_KEPT);
+        assert_eq!((0..50).filter(|_| lane.take_permit(began + PERMITS_KEPT)).count(), 2);
+    }
+
     #[test]
     fn after_a_throttle_one_attempt_goes_at_a_time_and_more_with_each_acceptance() {
         let (lane, now) = (lane(), Moment::from_millis(1_000_000));
         lane.outcome(job(1), &throttle(None), now);
-        assert!(lane.enter());
-        assert!(!lane.enter());
+        let moment = Instant::now();
+        assert_eq!(lane.enter(moment), Entry::Entered);
+        assert_eq!(lane.enter(moment), Entry::Crowded);
         lane.outcome(job(2), &Outcome::new(OutcomeClass::Accepted, Stage::Dot, "accepted", ""), now);
-        assert!(lane.enter());
-        assert!(!lane.enter());
+        assert!(matches!(lane.enter(moment), Entry::Paced(..)), "there is room, and it isn't time");
+        assert_eq!(lane.enter(moment + Duration::from_secs(1)), Entry::Entered);
+        assert_eq!(lane.enter(moment + Duration::from_secs(2)), Entry::Crowded);
     }
 }

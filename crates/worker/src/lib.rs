@@ -20,6 +20,7 @@ mod heard;
 mod held;
 mod lane;
 mod lease;
+mod pace;
 mod parcel;
 mod ports;
 mod run;
