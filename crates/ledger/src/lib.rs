@@ -26,7 +26,7 @@ pub mod sql;
 
 pub use error::LedgerError;
 pub use port::{
-    Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, PERMITS_KEPT_S, Suppression, Swap, Swapped, TimerEntry, Walk,
-    Walked,
+    Agenda, Beat, Create, Created, Durable, Entry, Hold, Holds, Ledger, LineEntry, Suppression, Swap, Swapped, TimerEntry, Walk, Walked,
+    live_of_shards, permits_kept,
 };
 pub use recovery::{Adopted, HEARD_KEPT, Meta, Recoverable, Survivor};

@@ -143,9 +143,39 @@ pub enum Hold {
     Fleet,
 }
 
-/// Seconds of a rate that its bucket keeps while nobody asks, at least one permit. They come on top of the rate when somebody does: a whole
-/// second would be a tenth too much in ten.
-pub const PERMITS_KEPT_S: f64 = 0.25;
+/// Live records by state, from each shard's counts in the order of `State::ALL`: see [`Ledger::live_by_state`].
+///
+/// # Errors
+/// The first that is not of one shard alone; `Unavailable` where no shard answered otherwise.
+pub fn live_of_shards(answers: impl IntoIterator<Item = Result<Vec<u64>, LedgerError>>) -> Result<BTreeMap<State, u64>, LedgerError> {
+    let mut all: BTreeMap<State, u64> = BTreeMap::new();
+    let (mut answered, mut away) = (false, None);
+    for answer in answers {
+        match answer {
+            Ok(counts) => State::ALL.iter().zip(counts).for_each(|(state, count)| *all.entry(*state).or_default() += count),
+            // A shard that waits for its recovery, or whose node is away, must not keep the others from being counted.
+            Err(LedgerError::OtherServer) => {}
+            Err(error @ LedgerError::Unavailable { .. }) => {
+                away = Some(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        answered = true;
+    }
+    match away {
+        Some(error) if !answered => Err(error),
+        Some(_) | None => Ok(all),
+    }
+}
+
+/// How many permits the bucket of a rate (per second) keeps while nobody asks: a quarter of a second's worth, or one and a tenth of a second's
+/// where that is more. They come on top of the rate when somebody does ask: a whole second's worth would be a tenth too much in ten. And never
+/// just one: what came while the one lay there would be lost, and a rate of a few a second, asked every now and then, given by halves.
+#[must_use]
+pub fn permits_kept(per_second: f64) -> f64 {
+    (per_second / 4.0).max(1.0 + per_second / 10.0)
+}
 
 /// Every hold in force, and until when it surely holds (`None`: until somebody resumes).
 pub type Holds = BTreeMap<Hold, (WaitingFor, Option<Moment>)>;
@@ -392,7 +422,7 @@ pub trait Ledger: Send + Sync {
     /// `LedgerError`.
     async fn holds(&self) -> Result<Holds, LedgerError>;
 
-    /// Up to `n` permits of a rate (per second, at most `PERMITS_KEPT_S` at once); how many were given, and if none, when to ask again.
+    /// Up to `n` permits of a rate (per second, at most `permits_kept` at once); how many were given, and if none, when to ask again.
     ///
     /// # Errors
     /// `LedgerError`.
@@ -455,4 +485,21 @@ pub trait Ledger: Send + Sync {
 
     /// Whether leases found at the start belong to dead processes: true for a ledger that only this process may open.
     fn leases_die_with_process(&self) -> bool;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shards_that_answer_are_counted_beside_those_that_cant() {
+        let counts = |first: u64| Ok((first..).take(State::ALL.len()).collect());
+        let away = || Err(LedgerError::Unavailable { operation: "counts" });
+        let live = live_of_shards([counts(1), away(), Err(LedgerError::OtherServer), counts(10)]).expect("two answered");
+        assert_eq!((live[&State::ALL[0]], live[&State::ALL[1]]), (11, 13));
+        assert!(live_of_shards([away(), Err(LedgerError::OtherServer)]).expect("one answers, and has nothing").is_empty());
+        assert!(matches!(live_of_shards([away(), away()]), Err(LedgerError::Unavailable { .. })));
+        let broken = || Err(LedgerError::Store("not Redis".to_owned()));
+        assert!(matches!(live_of_shards([counts(1), broken()]), Err(LedgerError::Store(_))));
+    }
 }

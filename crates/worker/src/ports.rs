@@ -49,6 +49,8 @@ pub struct Settings {
     pub lease: Duration,
     /// How long a drain waits for what is in hand.
     pub drain: Duration,
+    /// How long a wake-up may be overdue before it is published again.
+    pub claim_grace: Duration,
     /// Limits by tenant; `default` for the unnamed.
     pub tenants: BTreeMap<String, TenantLimits>,
 }

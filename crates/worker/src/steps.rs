@@ -44,7 +44,8 @@ pub(crate) enum Answer {
 
 /// A tenant at its limit, where too many of its jobs wait here already, looks again after this.
 const FULL_AGAIN: Duration = Duration::from_secs(1);
-/// The longest that a delivery waits here for a place in flight: well under a claim grace.
+/// The longest that a delivery waits here for a place in flight; a quarter of a claim grace where that is shorter, for whatever waits longer than a
+/// claim grace is published again.
 const TURN_MAX: Duration = Duration::from_secs(5);
 /// How far our clock may be ahead of the ledger's: a round trip.
 const CLOCKS_APART: Duration = Duration::from_millis(10);
@@ -100,32 +101,40 @@ enum Looked {
 async fn in_turn(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress) -> Result<Answer, LedgerError> {
     let tenant = wake.key.tenant();
     let max = worker.settings.limits(tenant).max_in_flight.unwrap_or(u64::MAX);
+    let _in_hand = worker.turns.in_hand(wake.shard);
     let join = || worker.turns.join(tenant, wake.shard, max, worker.settings.prefetch());
     let mut in_line = if worker.turns.has_line(tenant) { join() } else { None };
-    let until = Instant::now() + TURN_MAX;
+    let mut may_join = in_line.is_none();
+    let until = Instant::now() + TURN_MAX.min(worker.settings.claim_grace / 4);
     loop {
-        if let Some(in_line) = &mut in_line {
-            tokio::select! {
+        if let Some(place) = &mut in_line {
+            let is_first = tokio::select! {
                 biased;
                 () = worker.give_back.cancelled() => return Ok(Answer::None),
-                () = in_line.be_first() => {}
+                is_first = place.be_first(until) => is_first,
+            };
+            if !is_first {
+                in_line = None; // looks once, past those in front
             }
         }
         let full = match look(worker, wake, progress, &mut in_line).await? {
             Looked::Answered(answer) => return Ok(answer),
             Looked::TenantFull(record) => record,
         };
-        if in_line.is_none() {
-            in_line = join();
-        } else if let Some(in_line) = &in_line {
-            tokio::select! {
-                biased;
-                () = worker.give_back.cancelled() => return Ok(Answer::None),
-                () = in_line.freed() => {}
+        in_line = match in_line.take() {
+            None if may_join => join(),
+            Some(place) if Instant::now() < until => {
+                tokio::select! {
+                    biased;
+                    () = worker.give_back.cancelled() => return Ok(Answer::None),
+                    () = place.freed() => {}
+                }
+                Some(place)
             }
-        }
-        if in_line.is_none() || Instant::now() >= until {
-            drop(in_line);
+            Some(_) | None => None,
+        };
+        may_join = false;
+        if in_line.is_none() {
             return limit(worker, &full, WaitingFor::TenantInFlight, worker.clock.now().plus(FULL_AGAIN)).await;
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! They wait here, with neither a slot nor a claim: given back at once they would come again after a second, in a burst of which one finds a
 //! place. One of a tenant looks at a time; it looks again when a job of that tenant ends here, and now and then for those that end elsewhere.
-//! What waits takes at most half of a shard's prefetch, so that other tenants' wake-ups come past it.
+//! What waits takes at most half of a shard's prefetch, and none of its last quarter: so other tenants' wake-ups come past it, however many run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use curfew_domain::Shard;
 use tokio::sync::{Mutex as FairMutex, Notify, OwnedMutexGuard};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// How often the first one looks for places that another worker's jobs left.
 const LOOK: Duration = Duration::from_millis(100);
@@ -22,7 +22,16 @@ pub(crate) struct Turns(Mutex<State>);
 #[derive(Default)]
 struct State {
     tenants: BTreeMap<String, (usize, Arc<Turn>)>,
-    shards: BTreeMap<Shard, usize>,
+    shards: BTreeMap<Shard, Places>,
+}
+
+/// What of a shard's prefetch is taken.
+#[derive(Clone, Copy, Default)]
+struct Places {
+    /// By deliveries that aren't answered yet, those that wait among them.
+    in_hand: usize,
+    /// By those that wait.
+    waiting: usize,
 }
 
 /// One tenant's: in the order in which they came.
@@ -30,6 +39,12 @@ struct State {
 pub(crate) struct Turn {
     first: Arc<FairMutex<()>>,
     freed: Notify,
+}
+
+/// A delivery that isn't answered yet, until it is dropped.
+pub(crate) struct InHand<'a> {
+    turns: &'a Turns,
+    shard: Shard,
 }
 
 /// A delivery that waits, until it is dropped: when its job is claimed.
@@ -47,14 +62,22 @@ impl Turns {
         self.state().tenants.contains_key(tenant)
     }
 
-    /// A place among those that wait, of `max` for the tenant and `prefetch / 2` for the shard; `None`: there is none.
+    /// Counts a delivery of a shard while it is in hand.
+    pub(crate) fn in_hand(&self, shard: Shard) -> InHand<'_> {
+        self.state().shards.entry(shard).or_default().in_hand += 1;
+        InHand { turns: self, shard }
+    }
+
+    /// A place among those that wait, of `max` for the tenant and half of the shard's prefetch; `None`: there is none, or three quarters of the
+    /// prefetch are in hand.
     pub(crate) fn join(&self, tenant: &str, shard: Shard, max: u64, prefetch: u16) -> Option<InLine<'_>> {
         let mut state = self.state();
-        let (of_tenant, of_shard) = (state.tenants.get(tenant).map_or(0, |(count, _)| *count), state.shards.get(&shard).copied().unwrap_or(0));
-        if of_tenant as u64 >= max || of_shard >= usize::from(prefetch / 2) {
+        let of_tenant = state.tenants.get(tenant).map_or(0, |(count, _)| *count);
+        let (places, prefetch) = (state.shards.entry(shard).or_default(), usize::from(prefetch));
+        if of_tenant as u64 >= max || places.waiting >= prefetch / 2 || places.in_hand > prefetch * 3 / 4 {
             return None;
         }
-        *state.shards.entry(shard).or_default() += 1;
+        places.waiting += 1;
         let (count, turn) = state.tenants.entry(tenant.to_owned()).or_default();
         *count += 1;
         let turn = Arc::clone(turn);
@@ -74,11 +97,13 @@ impl Turns {
 }
 
 impl InLine<'_> {
-    /// Returns when it is its turn: nobody else of this tenant looks meanwhile.
-    pub(crate) async fn be_first(&mut self) {
+    /// Returns when it is its turn, and nobody else of this tenant looks meanwhile; `false`: it wasn't by `until`. The one in front may wait for a
+    /// slot of another transport.
+    pub(crate) async fn be_first(&mut self, until: Instant) -> bool {
         if self.first.is_none() {
-            self.first = Some(Arc::clone(&self.turn.first).lock_owned().await);
+            self.first = timeout_at(until, Arc::clone(&self.turn.first).lock_owned()).await.ok();
         }
+        self.first.is_some()
     }
 
     /// Until a place may be free.
@@ -96,8 +121,16 @@ impl Drop for InLine<'_> {
                 state.tenants.remove(&self.tenant);
             }
         }
-        if let Some(count) = state.shards.get_mut(&self.shard) {
-            *count -= 1;
+        if let Some(places) = state.shards.get_mut(&self.shard) {
+            places.waiting -= 1;
+        }
+    }
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        if let Some(places) = self.turns.state().shards.get_mut(&self.shard) {
+            places.in_hand -= 1;
         }
     }
 }
@@ -120,13 +153,38 @@ mod tests {
         assert!(!turns.has_line("acme"));
     }
 
+    /// Sixteen that ran and sixteen that waited were the whole prefetch of 32.
+    #[test]
+    fn nobody_waits_in_the_last_quarter_of_a_shards_prefetch() {
+        let turns = Turns::default();
+        let mut running: Vec<_> = (0..6).map(|_| turns.in_hand(Shard(1))).collect();
+        assert!(turns.join("acme", Shard(1), 3, 8).is_some());
+        running.push(turns.in_hand(Shard(1)));
+        assert!(turns.join("acme", Shard(1), 3, 8).is_none());
+        assert!(turns.join("acme", Shard(2), 3, 8).is_some(), "each shard by itself");
+        running.pop();
+        assert!(turns.join("acme", Shard(1), 3, 8).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_is_waited_for_until_a_moment() {
+        let turns = Turns::default();
+        let [mut first, mut second] = [(); 2].map(|()| turns.join("acme", Shard(1), 3, 8).expect("a place"));
+        let until = Instant::now() + Duration::from_secs(5);
+        assert!(first.be_first(until).await);
+        assert!(!second.be_first(until).await, "the first one is still there");
+        assert_eq!(Instant::now(), until);
+        drop(first);
+        assert!(second.be_first(until + LOOK).await);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_first_hears_of_a_place_that_is_free() {
         let turns = Turns::default();
         let mut place = turns.join("acme", Shard(1), 3, 8).expect("a place");
-        place.be_first().await;
+        assert!(place.be_first(Instant::now() + LOOK).await);
         turns.freed("acme");
-        let began = tokio::time::Instant::now();
+        let began = Instant::now();
         place.freed().await;
         assert_eq!(began.elapsed(), Duration::ZERO, "also where it was told before");
         place.freed().await;

@@ -23,14 +23,9 @@ fn jobs_outlive_it(at: Stage) {
         );
         tokio::time::sleep(Duration::from_secs(10)).await;
         let release_at = house.world.now();
-        let wish = |n: usize| Wish {
-            tenant: format!("tenant-{}", n % 7),
-            transport: "default",
-            to: format!("{n}@example.com"),
-            release_at,
-            // A tenth of them can't wait that long.
-            deadline_at: release_at.plus(if n.is_multiple_of(10) { BROKEN_FOR / 2 } else { BROKEN_FOR + Duration::from_secs(3600) }),
-        };
+        // A tenth of them can't wait that long.
+        let lasts = |n: usize| if n.is_multiple_of(10) { BROKEN_FOR / 2 } else { BROKEN_FOR + Duration::from_secs(3600) };
+        let wish = |n: usize| Wish::of(n, release_at, lasts(n));
         house.submit(0, &(0..jobs).map(wish).collect::<Vec<_>>()).await;
         tokio::time::sleep(BROKEN_FOR).await;
         let mended = house.world.now();

@@ -5,18 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use curfew_book::{BEAT_EVERY, Book, BookState, Door, Enrolment, Registry, Row};
-use curfew_broker::Broker;
-use curfew_content::Artifacts;
 use curfew_courier::pause::NoPauses;
-use curfew_courier::{Machine, Rulebook, TransportRules};
+use curfew_courier::{Rulebook, TransportRules};
 use curfew_deadletter::DeadLetter;
 use curfew_domain::form::FORMAT;
 use curfew_domain::job::{Job, Letter};
 use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
 use curfew_domain::sealed::Keyring;
 use curfew_domain::{JobId, Key, Moment, Shard, WorkerId, form};
-use curfew_ledger::Ledger;
-use curfew_review::Review;
 use curfew_scheduler::Scheduler;
 use curfew_testkit::Config;
 use curfew_testkit::mail_server::{Keep, Script};
@@ -29,12 +25,14 @@ use curfew_worker::{Lane, LaneSettings, Worker};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use uuid::{Builder, Uuid};
+use uuid::Builder;
 
-use crate::fleet::{Ports, Role};
+use crate::ports::{Hands, Ports, Role, SimMachine};
 
 /// All jobs are of this day.
 const DATE: &str = "2026-12-01";
+const LEASE: Duration = Duration::from_secs(60);
+const CLAIM_GRACE: Duration = Duration::from_secs(30);
 /// Rows written by one acceptance.
 const CHUNK: usize = 500;
 /// What a way takes at the most; in whole milliseconds, from 0 on.
@@ -80,6 +78,14 @@ pub struct Wish {
     pub to: String,
     pub release_at: Moment,
     pub deadline_at: Moment,
+}
+
+impl Wish {
+    /// Number `n` of many, of seven tenants in turn, over the default transport.
+    pub fn of(n: usize, release_at: Moment, lasts: Duration) -> Self {
+        let (tenant, to) = (format!("tenant-{}", n % 7), format!("{n}@example.com"));
+        Self { tenant, transport: "default", to, release_at, deadline_at: release_at.plus(lasts) }
+    }
 }
 
 /// A mail that a relay accepted.
@@ -157,13 +163,13 @@ impl House {
     async fn live(self: Arc<Self>, role: Role, number: u8) {
         let process = Process::start(format!("{}-{number}", role.word()));
         let ports = ports(&self.ledger, &self.store, &self.broker, &process);
-        let machine: Arc<dyn Machine> = Arc::new(SimMachine { world: self.world.clone() });
+        let hands = self.hands();
         let stop = CancellationToken::new();
         let shards: Vec<_> = (0..self.plan.shards).map(Shard).collect();
         match role {
             Role::Scheduler => {
                 self.enrol(&ports, WorkerId(self.world.uuid()), role).await;
-                let scheduler = Scheduler::new(self.scheduler(&ports, machine), self.scheduler_settings(shards), Arc::new(Notify::new()));
+                let scheduler = Scheduler::new(ports.scheduler(hands), self.scheduler_settings(shards), Arc::new(Notify::new()));
                 Arc::new(scheduler).run(stop).await;
             }
             Role::Worker => {
@@ -171,15 +177,15 @@ impl House {
                     |t: &curfew_scheduler::TenantLimits| curfew_worker::TenantLimits { max_in_flight: t.max_in_flight, rate_per_s: t.rate_per_s };
                 let tenants = self.plan.tenants.iter().map(|(name, t)| (name.clone(), limits(t))).collect();
                 let (concurrency, drain) = (self.plan.concurrency, Duration::from_secs(20));
-                let settings = curfew_worker::Settings { shards, concurrency, lease: Duration::from_secs(60), drain, tenants };
-                let worker = Worker::new(self.worker(&ports, &process, machine), settings).await.expect("the stores answer");
+                let settings = curfew_worker::Settings { shards, concurrency, lease: LEASE, drain, claim_grace: CLAIM_GRACE, tenants };
+                let worker = Worker::new(ports.worker(hands, self.lanes(&process)), settings).await.expect("the stores answer");
                 self.enrol(&ports, worker.id, role).await;
                 worker.run(stop).await;
             }
             Role::DeadLetter => {
                 self.enrol(&ports, WorkerId(self.world.uuid()), role).await;
                 let settings = curfew_deadletter::Settings { shards, tick: Duration::from_secs(1) };
-                Arc::new(DeadLetter::new(self.deadletter(&ports), settings)).run(stop).await;
+                Arc::new(DeadLetter::new(ports.deadletter(hands), settings)).run(stop).await;
             }
         }
     }
@@ -275,57 +281,27 @@ impl House {
         }
     }
 
-    fn scheduler(&self, ports: &Ports, machine: Arc<dyn Machine>) -> curfew_scheduler::Ports {
-        curfew_scheduler::Ports {
-            ledger: Arc::clone(&ports.ledger) as Arc<dyn Ledger>,
-            book: Arc::clone(&ports.store) as Arc<dyn Book>,
-            review: Arc::clone(&ports.store) as Arc<dyn Review>,
-            broker: Arc::clone(&ports.broker) as Arc<dyn Broker>,
-            rulebook: Arc::clone(&self.rulebook),
-            machine,
-            pauses: Arc::new(NoPauses),
-        }
-    }
-
     fn scheduler_settings(&self, shards: Vec<Shard>) -> curfew_scheduler::Settings {
         curfew_scheduler::Settings {
             shards,
             tick: Duration::from_millis(100),
             horizon: Duration::from_secs(32),
             staging_window: Duration::from_secs(600),
-            claim_grace: Duration::from_secs(30),
-            lease: Duration::from_secs(60),
+            claim_grace: CLAIM_GRACE,
+            lease: LEASE,
             concurrency: self.plan.concurrency * u32::from(self.plan.workers),
             tenants: self.plan.tenants.clone(),
             max_live_bytes: u64::MAX,
         }
     }
 
-    fn worker(&self, ports: &Ports, process: &Arc<Process>, machine: Arc<dyn Machine>) -> curfew_worker::Ports {
-        let lanes = self.plan.relays.iter().map(|relay| (relay.name.to_owned(), Arc::new(self.lane(process, relay)))).collect();
-        curfew_worker::Ports {
-            ledger: Arc::clone(&ports.ledger) as Arc<dyn Ledger>,
-            book: Arc::clone(&ports.store) as Arc<dyn Book>,
-            broker: Arc::clone(&ports.broker) as Arc<dyn Broker>,
-            rulebook: Arc::clone(&self.rulebook),
-            keyring: Arc::clone(&self.keyring),
-            artifacts: Arc::new(Artifacts::new(std::path::Path::new("."), &[]).expect("no roots are good roots")),
-            lanes: Arc::new(lanes),
-            machine,
-            pauses: Arc::new(NoPauses),
-        }
+    fn lanes(&self, process: &Arc<Process>) -> BTreeMap<String, Arc<Lane>> {
+        self.plan.relays.iter().map(|relay| (relay.name.to_owned(), Arc::new(self.lane(process, relay)))).collect()
     }
 
-    fn deadletter(&self, ports: &Ports) -> curfew_deadletter::Ports {
-        curfew_deadletter::Ports {
-            ledger: Arc::clone(&ports.ledger) as Arc<dyn Ledger>,
-            book: Arc::clone(&ports.store) as Arc<dyn Book>,
-            review: Arc::clone(&ports.store) as Arc<dyn Review>,
-            broker: Arc::clone(&ports.broker) as Arc<dyn Broker>,
-            keyring: Arc::clone(&self.keyring),
-            owners: Arc::default(),
-            pauses: Arc::new(NoPauses),
-        }
+    fn hands(&self) -> Hands {
+        let machine = Arc::new(SimMachine { world: self.world.clone() });
+        Hands { rulebook: Arc::clone(&self.rulebook), keyring: Arc::clone(&self.keyring), machine, pauses: Arc::new(NoPauses) }
     }
 
     fn lane(&self, process: &Arc<Process>, relay: &Relay) -> Lane {
@@ -377,23 +353,4 @@ pub fn in_any(stretch: Duration, at: &[Moment]) -> (usize, usize) {
     let most = counts.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let least = counts.iter().filter(|(from, _)| from.plus(stretch) <= last).map(|(_, count)| *count).min().unwrap_or(0);
     (most, least)
-}
-
-/// Chance from the seed; the system's clock is the true one.
-struct SimMachine {
-    world: World,
-}
-
-impl Machine for SimMachine {
-    fn fraction(&self) -> f64 {
-        self.world.fraction()
-    }
-
-    fn uuid(&self) -> Uuid {
-        self.world.uuid()
-    }
-
-    fn system_time(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_millis(u64::try_from(self.world.now().as_millis()).expect("after 1970"))
-    }
 }

@@ -5,6 +5,7 @@
 //! - A large tenant makes no small one late (`tenants.rs`); its own limit in flight is used to the full.
 //! - A provider's rate is kept in every ten seconds, over all workers (`rates.rs`).
 //! - A broken credential ends no job whose deadline lies beyond the repair (`credentials.rs`).
+//! - A provider that throttles costs less than one and a half attempts a job, and no deadline that can be met (`throttles.rs`).
 //! - A slow transport takes no more than its share (`slow.rs`).
 //!
 //! `CURFEW_FAIRNESS_FULL=1` runs them with as many jobs as their promises name; without it with a tenth of them or less.
@@ -14,8 +15,10 @@
 //! Read `house.rs` first.
 
 mod credentials;
-mod fleet;
 mod house;
+#[path = "../simulation/ports.rs"]
+mod ports;
 mod rates;
 mod slow;
 mod tenants;
+mod throttles;

@@ -19,13 +19,7 @@ fn good_beside(slow: usize) -> (Vec<Duration>, usize) {
         }
         tokio::time::sleep(Duration::from_secs(10)).await;
         let release_at = house.world.now().plus(Duration::from_secs(40));
-        let wish = |transport: &'static str, n: usize| Wish {
-            tenant: format!("tenant-{}", n % 7),
-            transport,
-            to: format!("{n}@example.com"),
-            release_at,
-            deadline_at: release_at.plus(Duration::from_secs(3600)),
-        };
+        let wish = |transport: &'static str, n: usize| Wish { transport, ..Wish::of(n, release_at, Duration::from_secs(3600)) };
         let slows: Vec<_> = (0..slow).map(|n| wish("slow", n)).collect();
         house.submit(0, &slows).await;
         house.submit(slow, &(0..JOBS).map(|n| wish("good", n)).collect::<Vec<_>>()).await;

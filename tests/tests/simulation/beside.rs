@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::fleet::{Ports, Role};
+use crate::ports::{Ports, Role};
 
 const CLOCKS_EVERY: Duration = Duration::from_secs(1);
 

@@ -7,8 +7,9 @@ use curfew_courier::pause::Point;
 use curfew_testkit::sim::{BrokerFaults, QueueKind, Service, Standing, Survives, Weather, World};
 use tokio::time::sleep;
 
-use crate::fleet::{Fleet, Place, Role, places};
+use crate::fleet::{Fleet, Place, places};
 use crate::moments::{Befalls, points_of};
+use crate::ports::Role;
 
 /// What goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

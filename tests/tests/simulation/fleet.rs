@@ -2,34 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use curfew_book::Book;
-use curfew_broker::Broker;
-use curfew_content::Artifacts;
-use curfew_courier::pause::{Pauses, Point};
-use curfew_courier::{Machine, Rulebook, TransportRules};
+use curfew_courier::pause::Point;
+use curfew_courier::{Rulebook, TransportRules};
 use curfew_deadletter::DeadLetter;
 use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
 use curfew_domain::sealed::Keyring;
 use curfew_domain::{Shard, WorkerId};
-use curfew_ledger::Ledger;
-use curfew_review::Review;
 use curfew_scheduler::Scheduler;
 use curfew_testkit::Config;
 use curfew_testkit::mail_server::Keep;
-use curfew_testkit::sim::{
-    Process, SimBroker, SimBrokerServer, SimLedger, SimLedgerOptions, SimLedgerServer, SimNet, SimRelay, SimStore, SimStoreServer, World,
-};
+use curfew_testkit::sim::{Process, SimBrokerServer, SimLedger, SimLedgerOptions, SimLedgerServer, SimNet, SimRelay, SimStoreServer, World};
 use curfew_transport::smtp::{SmtpConfig, SmtpTransport, TlsMode};
 use curfew_worker::{Lane, LaneSettings, Worker};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::moments::{Befalls, Moments};
 use crate::plant::Planted;
+use crate::ports::{Hands, Ports, Role, SimMachine};
 use crate::{SHARDS, beside, jobs};
 
 pub const LEASE: Duration = Duration::from_secs(10);
@@ -43,32 +36,12 @@ const TOMBSTONE: Duration = Duration::from_secs(75);
 /// How long a drain takes at the most.
 const DRAIN: Duration = Duration::from_secs(20);
 
-/// What a process does.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Role {
-    Scheduler,
-    Worker,
-    DeadLetter,
-}
-
-impl Role {
-    pub const ALL: [Role; 3] = [Role::Scheduler, Role::Worker, Role::DeadLetter];
-
-    pub const fn word(self) -> &'static str {
-        match self {
-            Role::Scheduler => "scheduler",
-            Role::Worker => "worker",
-            Role::DeadLetter => "deadletter",
-        }
-    }
-}
-
 /// A place in the fleet that a process fills: role, and which of the two.
 pub type Place = (Role, u8);
 
 /// Two of each role.
 pub fn places() -> Vec<Place> {
-    Role::ALL.into_iter().flat_map(|role| [(role, 1), (role, 2)]).collect()
+    [Role::Scheduler, Role::Worker, Role::DeadLetter].into_iter().flat_map(|role| [(role, 1), (role, 2)]).collect()
 }
 
 struct Running {
@@ -91,14 +64,6 @@ pub struct Fleet {
     lives: Mutex<u32>,
     /// Moments that shall be hit, by place.
     armed: Mutex<BTreeMap<Place, (Point, Befalls)>>,
-}
-
-/// What one process reaches the servers by.
-#[derive(Clone)]
-pub struct Ports {
-    pub ledger: Arc<SimLedger>,
-    pub store: Arc<SimStore>,
-    pub broker: Arc<SimBroker>,
 }
 
 impl Fleet {
@@ -157,20 +122,25 @@ impl Fleet {
 
     async fn live(self: &Arc<Self>, place: Place, process: Arc<Process>, stop: CancellationToken) {
         let (role, ports) = (place.0, self.ports(&process));
-        let pauses: Arc<dyn Pauses> = Arc::new(Moments { fleet: Arc::clone(self), place, process: Arc::clone(&process) });
-        let machine: Arc<dyn Machine> = Arc::new(SimMachine { world: self.world.clone() });
+        let hands = Hands {
+            rulebook: Arc::clone(&self.rulebook),
+            keyring: Arc::clone(&self.keyring),
+            machine: Arc::new(SimMachine { world: self.world.clone() }),
+            pauses: Arc::new(Moments { fleet: Arc::clone(self), place, process: Arc::clone(&process) }),
+        };
         let until = CancellationToken::new();
-        let clocks = tokio::spawn(beside::watch_clocks(ports.clone(), Arc::clone(&machine), until.clone()));
+        let clocks = tokio::spawn(beside::watch_clocks(ports.clone(), Arc::clone(&hands.machine), until.clone()));
         let (id, empty_handed) = match role {
             Role::Scheduler => {
                 let id = WorkerId(self.world.uuid());
                 let place = beside::enrol(&ports, &self.world, id, role, until.clone()).await;
-                Arc::new(Scheduler::new(self.scheduler(&ports, machine, pauses), scheduler_settings(), Arc::new(Notify::new()))).run(stop).await;
+                Arc::new(Scheduler::new(ports.scheduler(hands), scheduler_settings(), Arc::new(Notify::new()))).run(stop).await;
                 (place, true)
             }
             Role::Worker => {
+                let lanes = BTreeMap::from([("default".to_owned(), Arc::new(self.lane(&process)))]);
                 let worker = loop {
-                    match Worker::new(self.worker(&ports, &process, Arc::clone(&machine), Arc::clone(&pauses)), worker_settings()).await {
+                    match Worker::new(ports.worker(hands.clone(), lanes.clone()), worker_settings()).await {
                         Ok(worker) => break worker,
                         Err(_away) => sleep(Duration::from_secs(1)).await,
                     }
@@ -183,7 +153,7 @@ impl Fleet {
                 let id = WorkerId(self.world.uuid());
                 let place = beside::enrol(&ports, &self.world, id, role, until.clone()).await;
                 let settings = curfew_deadletter::Settings { shards: shards(), tick: TICK * 2 };
-                Arc::new(DeadLetter::new(self.deadletter(&ports, pauses), settings)).run(stop).await;
+                Arc::new(DeadLetter::new(ports.deadletter(hands), settings)).run(stop).await;
                 (place, true)
             }
         };
@@ -233,44 +203,6 @@ impl Fleet {
 
     fn running(&self) -> MutexGuard<'_, BTreeMap<Place, Running>> {
         self.running.lock().expect("one thread")
-    }
-
-    fn scheduler(&self, ports: &Ports, machine: Arc<dyn Machine>, pauses: Arc<dyn Pauses>) -> curfew_scheduler::Ports {
-        curfew_scheduler::Ports {
-            ledger: Arc::clone(&ports.ledger) as Arc<dyn Ledger>,
-            book: Arc::clone(&ports.store) as Arc<dyn Book>,
-            review: Arc::clone(&ports.store) as Arc<dyn Review>,
-            broker: Arc::clone(&ports.broker) as Arc<dyn Broker>,
-            rulebook: Arc::clone(&self.rulebook),
-            machine,
-            pauses,
-        }
-    }
-
-    fn worker(&self, ports: &Ports, process: &Arc<Process>, machine: Arc<dyn Machine>, pauses: Arc<dyn Pauses>) -> curfew_worker::Ports {
-        curfew_worker::Ports {
-            ledger: Arc::clone(&ports.ledger) as Arc<dyn Ledger>,
-            book: Arc::clone(&ports.store) as Arc<dyn Book>,
-            broker: Arc::clone(&ports.broker) as Arc<dyn Broker>,
-            rulebook: Arc::clone(&self.rulebook),
-            keyring: Arc::clone(&self.keyring),
-            artifacts: Arc::new(Artifacts::new(std::path::Path::new("."), &[]).expect("no roots are good roots")),
-            lanes: Arc::new(BTreeMap::from([("default".to_owned(), Arc::new(self.lane(process)))])),
-            machine,
-            pauses,
-        }
-    }
-
-    fn deadletter(&self, ports: &Ports, pauses: Arc<dyn Pauses>) -> curfew_deadletter::Ports {
-        curfew_deadletter::Ports {
-            ledger: Arc::clone(&ports.ledger) as Arc<dyn Ledger>,
-            book: Arc::clone(&ports.store) as Arc<dyn Book>,
-            review: Arc::clone(&ports.store) as Arc<dyn Review>,
-            broker: Arc::clone(&ports.broker) as Arc<dyn Broker>,
-            keyring: Arc::clone(&self.keyring),
-            owners: Arc::default(),
-            pauses,
-        }
     }
 
     fn lane(&self, process: &Arc<Process>) -> Lane {
@@ -335,24 +267,5 @@ fn scheduler_settings() -> curfew_scheduler::Settings {
 fn worker_settings() -> curfew_worker::Settings {
     let limits = curfew_worker::TenantLimits { max_in_flight: Some(2), rate_per_s: None };
     let tenants = BTreeMap::from([("acme".to_owned(), limits)]);
-    curfew_worker::Settings { shards: shards(), concurrency: CONCURRENCY, lease: LEASE, drain: DRAIN, tenants }
-}
-
-/// Chance from the seed; the system's clock is the true one.
-struct SimMachine {
-    world: World,
-}
-
-impl Machine for SimMachine {
-    fn fraction(&self) -> f64 {
-        self.world.fraction()
-    }
-
-    fn uuid(&self) -> Uuid {
-        self.world.uuid()
-    }
-
-    fn system_time(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(self.world.now().as_millis()).expect("after 1970"))
-    }
+    curfew_worker::Settings { shards: shards(), concurrency: CONCURRENCY, lease: LEASE, drain: DRAIN, claim_grace: CLAIM_GRACE, tenants }
 }

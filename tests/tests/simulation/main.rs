@@ -23,6 +23,7 @@ mod moments;
 mod net;
 mod people;
 mod plant;
+mod ports;
 mod run;
 
 /// Shards of a simulated fleet.

@@ -9,7 +9,8 @@ use curfew_domain::Key;
 use curfew_testkit::sim::Process;
 use tokio::time::sleep;
 
-use crate::fleet::{Fleet, Place, Role};
+use crate::fleet::{Fleet, Place};
+use crate::ports::Role;
 
 /// What befalls a process at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

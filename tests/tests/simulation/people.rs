@@ -16,9 +16,10 @@ use curfew_review::{Replay, Review};
 use curfew_testkit::sim::{Process, World};
 use tokio::time::sleep;
 
-use crate::fleet::{Fleet, Ports, STAGING_WINDOW};
+use crate::fleet::{Fleet, STAGING_WINDOW};
 use crate::jobs;
 use crate::judge::{Handed, Known};
+use crate::ports::Ports;
 
 /// What an operator's verb was answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ use curfew_testkit::sim::{LedgerBugs, StoreBugs};
 use curfew_transport::smtp::SmtpConfig;
 
 use crate::faults::Fault;
-use crate::fleet::Role;
+use crate::ports::Role;
 
 /// What is planted in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

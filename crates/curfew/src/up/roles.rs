@@ -92,6 +92,7 @@ pub async fn worker(parts: &Parts, config: &Config, drain: Duration, pauses: Arc
         concurrency: config.worker.concurrency,
         lease: config.worker.lease,
         drain,
+        claim_grace: config.scheduler.claim_grace,
         tenants: by_tenant(config, limits),
     };
     Worker::new(ports, settings).await.map_err(|e| WireError::Other(e.to_string()))

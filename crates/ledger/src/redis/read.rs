@@ -12,12 +12,12 @@ use curfew_domain::{Key, Moment, Record, Shard, State};
 use redis::Value;
 
 use super::RedisLedger;
-use super::call::{Call, bytes, number, read, unknown_answer};
+use super::call::{Call, Reply, bytes, number, read, unknown_answer};
 use super::clock::bit;
 use super::scripts::Script;
 use super::stored::{counter_name, five_seconds, stop_name};
 use super::write::{CALLS_MAX, text};
-use crate::{Agenda, Entry, LedgerError, LineEntry, TimerEntry};
+use crate::{Agenda, Entry, LedgerError, LineEntry, TimerEntry, live_of_shards};
 
 /// Entries of an index read by one script, which nobody else's runs beside.
 const ENTRIES_MAX: usize = 1_000;
@@ -177,8 +177,7 @@ impl RedisLedger {
     }
 
     pub(super) async fn read_counts(&self, shard: Shard, counters: &[Counter]) -> Result<Vec<u64>, LedgerError> {
-        let reply = self.call(self.counts_call(shard, Moment::from_millis(0), counters)).await?;
-        reply.rest.into_iter().skip(1).map(|value| Ok(u64::try_from(number::<i64>(value, Script::Counts)?).unwrap_or(0))).collect()
+        counted(self.call(self.counts_call(shard, Moment::from_millis(0), counters)).await?)
     }
 
     pub(super) async fn read_oldest_due(&self, shard: Shard, now: Moment) -> Result<Option<Moment>, LedgerError> {
@@ -190,30 +189,7 @@ impl RedisLedger {
     pub(super) async fn count_live(&self) -> Result<BTreeMap<State, u64>, LedgerError> {
         let states: Vec<Counter> = State::ALL.iter().map(|state| Counter::State(*state)).collect();
         let calls = self.shards().map(|shard| self.counts_call(shard, Moment::from_millis(0), &states)).collect();
-        let mut all: BTreeMap<State, u64> = BTreeMap::new();
-        let (mut counted, mut away) = (false, None);
-        for answer in self.call_all(calls).await {
-            let reply = match answer {
-                // A shard that waits for its recovery, or whose node is away, must not keep the others from being counted.
-                Err(LedgerError::OtherServer) => {
-                    counted = true;
-                    continue;
-                }
-                Err(error @ LedgerError::Unavailable { .. }) => {
-                    away = Some(error);
-                    continue;
-                }
-                answer => answer?,
-            };
-            counted = true;
-            for (state, value) in State::ALL.iter().zip(reply.rest.into_iter().skip(1)) {
-                *all.entry(*state).or_default() += u64::try_from(number::<i64>(value, Script::Counts)?).unwrap_or(0);
-            }
-        }
-        match away {
-            Some(error) if !counted => Err(error),
-            Some(_) | None => Ok(all),
-        }
+        live_of_shards(self.call_all(calls).await.into_iter().map(|answer| counted(answer?)))
     }
 
     /// Counted by five seconds. What should have stopped long ago is left out: it is beyond risk.
@@ -222,12 +198,7 @@ impl RedisLedger {
         let (from, until) = (five_seconds(first.minus(LONG_AGO)), five_seconds(*last));
         let names = (from..until).take(NAMES_MAX).map(stop_name);
         let reply = self.call(self.named_counts_call(shard, Moment::from_millis(0), names)).await?;
-        let counted: Vec<u64> = reply
-            .rest
-            .into_iter()
-            .skip(1)
-            .map(|value| Ok(u64::try_from(number::<i64>(value, Script::Counts)?).unwrap_or(0)))
-            .collect::<Result<_, LedgerError>>()?;
+        let counted = counted(reply)?;
         let up_to = |moment: &Moment| counted.iter().take(usize::try_from(five_seconds(*moment) - from).unwrap_or(0)).sum();
         Ok(before.iter().map(up_to).collect())
     }
@@ -241,6 +212,11 @@ impl RedisLedger {
         let args = std::iter::once(text(now.as_millis())).chain(names.map(text)).collect();
         Call { script: Script::Counts, shard, incarnation: None, keys, args }
     }
+}
+
+/// The counters that a count was asked for, behind the oldest that is due.
+fn counted(reply: Reply) -> Result<Vec<u64>, LedgerError> {
+    reply.rest.into_iter().skip(1).map(|value| Ok(u64::try_from(number::<i64>(value, Script::Counts)?).unwrap_or(0))).collect()
 }
 
 fn history(value: Value, script: Script) -> Result<Vec<HistoryEntry>, LedgerError> {

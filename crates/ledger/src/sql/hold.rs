@@ -10,7 +10,7 @@ use curfew_store::{Durability, Queue, Sqlite, StoreError};
 
 use super::read::during;
 use super::{Memory, failed};
-use crate::{Beat, Hold, Holds, LedgerError, PERMITS_KEPT_S};
+use crate::{Beat, Hold, Holds, LedgerError, permits_kept};
 
 const SET_HOLD: &str = include_str!("queries/set_hold.sql");
 const DELETE_HOLD: &str = include_str!("queries/delete_hold.sql");
@@ -92,7 +92,7 @@ pub(super) async fn last_beat(store: &Sqlite) -> Result<Option<Beat>, LedgerErro
     Ok(found.map(|(count, at)| Beat { count: count as u64, at: Moment::from_millis(at) }))
 }
 
-/// Token buckets by transport. In memory: a restart gives a second's worth anew, as little as any rate can be overrun.
+/// Token buckets by transport. In memory: a restart gives a full bucket anew.
 #[derive(Default)]
 pub(super) struct Buckets(HashMap<String, Bucket>);
 
@@ -108,7 +108,7 @@ impl Buckets {
         if per_second.is_nan() || per_second <= 0.0 {
             return (0, now.plus(Duration::from_secs(1)));
         }
-        let full = (per_second * PERMITS_KEPT_S).max(1.0);
+        let full = permits_kept(per_second);
         let bucket = self.0.entry(name.to_owned()).or_insert(Bucket { permits: full, at: now });
         bucket.permits = (bucket.permits + now.since(bucket.at).as_secs_f64() * per_second).min(full);
         // Also backwards: a clock that was set back by an hour must not stop a transport for one.
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(buckets.take("smtp", 10.0, 50, at(200)).0, 2);
         assert_eq!(buckets.take("smtp", 12.0, 50, at(60_500)).0, 3, "idle time doesn't pile up");
         assert_eq!(buckets.take("slow", 0.1, 1, at(0)).0, 1);
-        assert_eq!(buckets.take("slow", 0.1, 1, at(0)), (0, at(10_000)));
+        assert_eq!(buckets.take("slow", 0.1, 1, at(0)), (0, at(9_900)));
         assert_eq!(buckets.take("none", 0.0, 1, at(0)).0, 0);
     }
 

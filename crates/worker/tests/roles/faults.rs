@@ -276,8 +276,12 @@ async fn a_worker_whose_shards_are_halted_leaves_the_queue_to_others_and_gives_b
     })
     .await;
     for key in [&first, &second] {
-        let record = house.record(key).await.expect("it lives");
-        assert_eq!((record.state, record.attempts), (State::Queued, 0));
+        // The swap follows the wake-up.
+        curfew_testkit::eventually(PATIENCE, "it is queued", || async {
+            let record = house.record(key).await.expect("it lives");
+            (record.state == State::Queued).then(|| assert_eq!(record.attempts, 0))
+        })
+        .await;
     }
     halted.store(false, Ordering::SeqCst);
     for key in [&first, &second] {

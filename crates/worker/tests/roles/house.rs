@@ -35,6 +35,7 @@ use uuid::Uuid;
 pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const SHARDS: u8 = 2;
 const STAGING_WINDOW: Duration = Duration::from_secs(600);
+const CLAIM_GRACE: Duration = Duration::from_millis(500);
 
 /// What differs from test to test.
 pub struct Plan {
@@ -140,6 +141,7 @@ impl House {
                 concurrency: plan.concurrency,
                 lease: plan.lease,
                 drain: plan.drain,
+                claim_grace: CLAIM_GRACE,
                 tenants: plan.worker_tenants,
             },
             book,
@@ -177,7 +179,7 @@ impl House {
             tick: Duration::from_millis(20),
             horizon: Duration::from_secs(32),
             staging_window: STAGING_WINDOW,
-            claim_grace: Duration::from_millis(500),
+            claim_grace: CLAIM_GRACE,
             lease: self.worker_settings.lease,
             concurrency: self.worker_settings.concurrency,
             tenants: tenants.map(|(name, t)| (name.clone(), limits(t))).collect(),

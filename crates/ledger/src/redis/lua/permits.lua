@@ -1,4 +1,4 @@
--- permits.lua: a token bucket: permits come at a rate, a quarter of a second's worth (at least one) is kept.
+-- permits.lua: a token bucket: permits come at a rate, a quarter of a second's worth is kept, or one and a tenth of a second's where that is more.
 --
 -- KEYS[1]  curfew:{permits:<name>}:bucket, hash: permits, at
 -- ARGV[1]  permits per second, above 0   ARGV[2]  how many are wanted   ARGV[3]  "" for the node's own clock; tests give milliseconds
@@ -13,7 +13,7 @@ if not now then
   local time = redis.call('TIME')
   now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
-local full = math.max(rate / 4, 1)
+local full = math.max(rate / 4, 1 + rate / 10)
 local kept = redis.call('HMGET', KEYS[1], 'permits', 'at')
 local permits, at = tonumber(kept[1] or full), tonumber(kept[2] or now)
 -- A clock that was put back by more than a jump (DESIGN 4): the bucket goes by it as it is now, or it gave nothing until that time has come.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::{Moment, Shard, WorkerId};
 use curfew_ledger::lead::{Lead, Standing, Wish};
-use curfew_ledger::{Beat, HEARD_KEPT, Hold, Holds, LedgerError, PERMITS_KEPT_S, Suppression};
+use curfew_ledger::{Beat, HEARD_KEPT, Hold, Holds, LedgerError, Suppression, permits_kept};
 use futures::future::join_all;
 
 use super::SimLedger;
@@ -71,7 +71,7 @@ impl SimLedger {
             let mut nodes = server.nodes();
             let now = nodes[node].clock(server.world.now());
             let buckets = &mut nodes[node].write_around(server.world.elapsed()).buckets;
-            let bucket = buckets.entry(name.to_owned()).or_insert(Bucket { permits: (per_second * PERMITS_KEPT_S).max(1.0), at: now });
+            let bucket = buckets.entry(name.to_owned()).or_insert(Bucket { permits: permits_kept(per_second), at: now });
             bucket.take(per_second, n, now)
         };
         self.client.plain(node, "permits", take).await
@@ -245,7 +245,7 @@ impl ShardData {
 impl Bucket {
     /// Up to `n` whole permits; and when to ask again: now, or when the next one is there.
     fn take(&mut self, rate: f64, n: u32, now: Moment) -> (u32, Moment) {
-        let full = (rate * PERMITS_KEPT_S).max(1.0);
+        let full = permits_kept(rate);
         if self.at.since(now) > AHEAD_MAX {
             self.at = now;
         }

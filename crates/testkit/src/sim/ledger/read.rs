@@ -6,7 +6,7 @@ use std::time::Duration;
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::transition::{Counter, Index};
 use curfew_domain::{Key, Moment, Record, Shard, State};
-use curfew_ledger::{Agenda, Entry, LedgerError, LineEntry, TimerEntry, Walked};
+use curfew_ledger::{Agenda, Entry, LedgerError, LineEntry, TimerEntry, Walked, live_of_shards};
 use futures::future::join_all;
 
 use super::SimLedger;
@@ -164,30 +164,7 @@ impl SimLedger {
                 Ok(State::ALL.iter().map(|state| tally.get(&Counter::State(*state)).copied().unwrap_or(0)).collect::<Vec<_>>())
             })
         });
-        let mut all: BTreeMap<State, u64> = BTreeMap::new();
-        let (mut counted, mut away) = (false, None);
-        for answer in join_all(asked).await {
-            let counts = match answer {
-                // A shard that waits for its recovery, or whose node is away, must not keep the others from being counted.
-                Err(LedgerError::OtherServer) => {
-                    counted = true;
-                    continue;
-                }
-                Err(error @ LedgerError::Unavailable { .. }) => {
-                    away = Some(error);
-                    continue;
-                }
-                answer => answer?.0,
-            };
-            counted = true;
-            for (state, count) in State::ALL.iter().zip(counts) {
-                *all.entry(*state).or_default() += count;
-            }
-        }
-        match away {
-            Some(error) if !counted => Err(error),
-            Some(_) | None => Ok(all),
-        }
+        live_of_shards(join_all(asked).await.into_iter().map(|answer| answer.map(|(counts, _)| counts)))
     }
 
     /// Counted by five seconds. What should have stopped long ago is left out: it is beyond risk.
