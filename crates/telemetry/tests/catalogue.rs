@@ -49,6 +49,7 @@ fn the_exposition_has_what_was_counted_and_zeros_for_closed_labels() {
         "curfew_release_lateness_seconds_bucket{le=\"0.1\"} 1",
         "curfew_wakeups_total{result=\"undecodable\"} 0",
         "curfew_republished_total 0",
+        "curfew_dead_letters_total{reason=\"worker_lost\"} 0",
         "curfew_tenant_oldest_eligible_age_seconds{tenant=\"t24\"} 24",
     ] {
         assert!(text.lines().any(|l| l == line), "{line}\n{text}");

@@ -4,6 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ::metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use curfew_domain::Reason;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::catalogue::{ALL, Kind, Metric, TENANT_OLDEST_ELIGIBLE_AGE, Values};
@@ -53,6 +54,8 @@ fn describe(metric: &Metric) {
         (Kind::Gauge, []) => gauge!(metric.name).set(0.0),
         (Kind::Counter, [only]) => match only.values {
             Values::Closed(words) => words.iter().for_each(|word| counter!(metric.name, only.name => *word).increment(0)),
+            // The domain's reasons are as closed, and a first dead letter is what an alert waits for.
+            Values::Bounded(_) if only.name == "reason" => Reason::ALL.iter().for_each(|r| counter!(metric.name, "reason" => r.word()).increment(0)),
             Values::Bounded(_) => {}
         },
         (Kind::Counter | Kind::Gauge | Kind::Histogram, _) => {}
