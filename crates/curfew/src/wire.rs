@@ -19,6 +19,7 @@ use curfew_courier::{Rulebook, TransportRules};
 use curfew_domain::sealed::Keyring;
 use curfew_domain::{Key, Shard};
 use curfew_ledger::Ledger;
+use curfew_ledger::redis::RedisLedger;
 use curfew_ledger::sql::{Options, SqlLedger};
 use curfew_review::Review;
 use curfew_review::sql::SqlReview;
@@ -106,6 +107,8 @@ pub enum Stores {
     Fleet {
         /// The book's.
         book: Postgres,
+        /// The ledger's.
+        ledger: Arc<RedisLedger>,
     },
 }
 
@@ -125,7 +128,7 @@ impl Stores {
     pub async fn close(&self) -> Result<(), WireError> {
         match self {
             Stores::Embedded { store, .. } => store.close().await.map_err(WireError::from),
-            Stores::Fleet { book } => {
+            Stores::Fleet { book, .. } => {
                 book.close().await;
                 Ok(())
             }
@@ -254,6 +257,14 @@ fn durable_as_required(config: &Config, found: &curfew_ledger::redis::Durability
         return Err(WireError::Other(format!("[ledger] require = \"{required}\": the ledger reaches {reached} ({})", found.reasons.join("; "))));
     }
     Ok(())
+}
+
+/// What the servers survive as they are set now; nothing of one that doesn't say.
+pub async fn reached(stores: &Stores) -> Vec<(Store, Durability)> {
+    match stores {
+        Stores::Embedded { .. } => Vec::new(),
+        Stores::Fleet { book, ledger } => fleet::reached(book, ledger).await,
+    }
 }
 
 /// Looks at a fleet's servers, and changes nothing.

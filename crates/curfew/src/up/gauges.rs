@@ -1,5 +1,7 @@
 //! Gauges that somebody must keep: jobs by state, the oldest eligible jobs, open review items, circuits, deadlines near.
 
+mod day;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,9 @@ use crate::wire::Parts;
 const EVERY: Duration = Duration::from_secs(2);
 /// Deadlines are counted once in so many rounds: they are far from the second.
 const ROUNDS_PER_COUNT: u32 = 5;
+/// A day is counted, and what stores keep is asked, this long after the last time; a day that takes long, a twentieth of the time.
+const RARELY: Duration = Duration::from_secs(30);
+const REST_PER_COUNT: u32 = 20;
 /// Tenants of a shard whose oldest job is looked at.
 const TENANTS_MAX: usize = 200;
 
@@ -39,18 +44,32 @@ pub async fn keep(parts: Arc<Parts>, required: Durability, exposition: Expositio
     let mut ticks = tokio::time::interval(EVERY);
     let mut round = 0_u32;
     let mut known = Known::default();
+    let mut rarely = Instant::now();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
         exposition.upkeep();
+        let is_time = rarely <= Instant::now();
+        let began = Instant::now();
+        if is_time {
+            // A server that was set otherwise since the start keeps less from then on.
+            for (store, level) in crate::wire::reached(&parts.stores).await {
+                metrics::durability_level(store, level);
+            }
+            rarely = began + RARELY;
+        }
         if !counts {
             continue;
         }
         let mut looked = look(&parts, &mut known).await;
         if looked.is_ok() && round.is_multiple_of(ROUNDS_PER_COUNT) {
             looked = deadlines(&parts, &mut known).await;
+        }
+        if looked.is_ok() && is_time {
+            looked = the_day(&parts).await;
+            rarely = rarely.max(Instant::now() + began.elapsed() * REST_PER_COUNT);
         }
         round = round.wrapping_add(1);
         // Whatever couldn't be read goes on waiting: an age that stood still would hide it.
@@ -173,6 +192,14 @@ async fn deadlines(parts: &Parts, known: &mut Known) -> Looked {
     }
     for (n, (within, _)) in NEAR.iter().enumerate() {
         metrics::deadline_at_risk(*within, known.near.values().map(|near| near[n]).sum());
+    }
+    Ok(())
+}
+
+async fn the_day(parts: &Parts) -> Looked {
+    let now = parts.ledger.now().await?;
+    if let Some(difference) = day::difference(&*parts.book, &*parts.ledger, now).await? {
+        metrics::day_difference(difference);
     }
     Ok(())
 }

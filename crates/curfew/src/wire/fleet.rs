@@ -52,7 +52,7 @@ pub(super) async fn open(config: &Config) -> Result<Parts, WireError> {
     store.migrate(&migrations()).await.map_err(other)?;
     let book = Arc::new(PostgresBook::open(store.clone()).await.map_err(other)?);
     let review = Arc::new(PostgresReview::open(Arc::clone(&book)).await.map_err(other)?);
-    let ledger = RedisLedger::open(urls.ledger, ledger_options(config)).map_err(other)?;
+    let ledger = Arc::new(RedisLedger::open(urls.ledger, ledger_options(config)).map_err(other)?);
     super::constants(&*book, config, &keyring, Path::new("the configuration")).await?;
     let durability = durable_enough(config, &store, &ledger).await?;
     begin(&*book, &ledger).await?;
@@ -68,9 +68,9 @@ pub(super) async fn open(config: &Config) -> Result<Parts, WireError> {
         broker: Arc::new(broker),
         shards: (0..config.ledger.shards).map(Shard).collect(),
         lanes: Arc::new(lanes),
-        stores: Stores::Fleet { book: store },
+        stores: Stores::Fleet { book: store, ledger: Arc::clone(&ledger) },
         durability,
-        ledger: Arc::new(ledger),
+        ledger,
         schedules: Arc::clone(&book) as Arc<dyn Schedules>,
         book,
         review,
@@ -154,6 +154,13 @@ async fn durable_enough(config: &Config, store: &Postgres, ledger: &RedisLedger)
         tracing::warn!(error_class = "ledger", "an old primary that is cut off goes on: {}", found.reasons.join("; "));
     }
     Ok([(Store::Book, store_level(book.level)), (Store::Ledger, ledger_level(found.level)), (Store::Broker, Durability::Process)])
+}
+
+/// The same while it runs, of those that say.
+pub(super) async fn reached(store: &Postgres, ledger: &RedisLedger) -> Vec<(Store, Durability)> {
+    let (book, found) = (store.durability().await, ledger.durability().await);
+    let book = book.ok().map(|book| (Store::Book, store_level(book.level)));
+    book.into_iter().chain(found.ok().map(|found| (Store::Ledger, ledger_level(found.level)))).collect()
 }
 
 pub(super) fn ledger_level(level: Level) -> Durability {
