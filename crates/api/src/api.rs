@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_book::{Book, Schedules};
-use curfew_courier::Rulebook;
+use curfew_courier::{Rulebook, Tenants};
 use curfew_domain::Key;
 use curfew_ledger::Ledger;
 use curfew_review::Review;
@@ -35,6 +35,8 @@ pub struct Api {
     pub escalation_owner: String,
     /// The secret of each transport whose provider sends events.
     pub event_secrets: BTreeMap<String, Vec<u8>>,
+    /// What each tenant may have: says why a due job still stands in its line.
+    pub tenants: Tenants,
     /// A planned job further away, and never staged, is changed in the book alone.
     pub staging_window: Duration,
     /// The `Message-ID` of a content revision, without brackets. Lets an event name a message.

@@ -1,4 +1,5 @@
-//! Which hold stands in a job's way: the fleet's, its shard's, its tenant's or its transport's; and how the book's holds reach the ledger.
+//! Which hold stands in a job's way: the fleet's, its shard's, its tenant's or its transport's (its recipient's domain is sealed: who opens the
+//! letter looks at that); and how the book's holds reach the ledger.
 
 use curfew_book::{Book, HoldRow};
 use curfew_domain::record::WaitingFor;
@@ -45,7 +46,7 @@ pub async fn copy_holds(ledger: &dyn Ledger, book: &dyn Book) -> Result<(), Cour
 pub fn strongest(rows: &[HoldRow], now: Moment) -> Holds {
     let mut holds = Holds::new();
     for row in rows.iter().filter(|row| row.until.is_none_or(|until| now < until)) {
-        let (Some(place), Some(by)) = (place(&row.kind, &row.name), WaitingFor::from_word(&row.by)) else { continue };
+        let (Some(place), Some(by)) = (Hold::from_parts(&row.kind, &row.name), WaitingFor::from_word(&row.by)) else { continue };
         let weaker = holds.get(&place).is_some_and(|standing| strength((by, row.until)) <= strength(*standing));
         if !weaker {
             holds.insert(place, (by, row.until));
@@ -70,17 +71,6 @@ fn strength((by, until): (WaitingFor, Option<Moment>)) -> (u8, Moment) {
         | WaitingFor::Recovery => 0,
     };
     (rank, until.unwrap_or(Moment::from_millis(i64::MAX)))
-}
-
-/// The place that a row of the book names.
-fn place(kind: &str, name: &str) -> Option<Hold> {
-    match kind {
-        "transport" => Some(Hold::Transport(name.to_owned())),
-        "tenant" => Some(Hold::Tenant(name.to_owned())),
-        "shard" => name.parse().ok().map(Hold::Shard),
-        "fleet" => Some(Hold::Fleet),
-        _unknown => None,
-    }
 }
 
 #[cfg(test)]

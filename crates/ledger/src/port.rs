@@ -139,8 +139,37 @@ pub enum Hold {
     Tenant(String),
     /// A shard.
     Shard(u8),
+    /// A recipient's domain, in A-labels and lower case.
+    Domain(String),
     /// All.
     Fleet,
+}
+
+impl Hold {
+    /// Its kind and its name, the fleet's empty: as the stores keep them, and as people read them.
+    #[must_use]
+    pub fn parts(&self) -> (&'static str, String) {
+        match self {
+            Self::Transport(name) => ("transport", name.clone()),
+            Self::Tenant(name) => ("tenant", name.clone()),
+            Self::Shard(number) => ("shard", number.to_string()),
+            Self::Domain(name) => ("domain", name.clone()),
+            Self::Fleet => ("fleet", String::new()),
+        }
+    }
+
+    /// What `parts` gave; `None`: a kind that this release doesn't know, or a shard that is no number.
+    #[must_use]
+    pub fn from_parts(kind: &str, name: &str) -> Option<Self> {
+        match kind {
+            "transport" => Some(Self::Transport(name.to_owned())),
+            "tenant" => Some(Self::Tenant(name.to_owned())),
+            "shard" => name.parse().ok().map(Self::Shard),
+            "domain" => Some(Self::Domain(name.to_owned())),
+            "fleet" => Some(Self::Fleet),
+            _unknown => None,
+        }
+    }
 }
 
 /// Live records by state, from each shard's counts in the order of `State::ALL`: see [`Ledger::live_by_state`].

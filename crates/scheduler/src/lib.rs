@@ -29,5 +29,5 @@ pub mod tick;
 
 pub use audit::{AuditFinding, Audited, audit, audit_until};
 pub use materialise::{Letters, Materialiser, Scribe};
-pub use ports::{Ports, Settings, TenantLimits};
+pub use ports::{Ports, Settings};
 pub use run::{Scheduler, Tally};

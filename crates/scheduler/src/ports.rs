@@ -1,13 +1,12 @@
 //! What a scheduler is made of: its stores, its broker, and its settings.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_book::Book;
 use curfew_broker::Broker;
 use curfew_courier::pause::Pauses;
-use curfew_courier::{Machine, Rulebook};
+use curfew_courier::{Machine, Rulebook, Tenants};
 use curfew_domain::Shard;
 use curfew_ledger::Ledger;
 use curfew_review::Review;
@@ -49,25 +48,7 @@ pub struct Settings {
     /// The fleet's concurrency: a ready queue holds at least twice as many.
     pub concurrency: u32,
     /// Limits by tenant; `default` for the unnamed.
-    pub tenants: BTreeMap<String, TenantLimits>,
+    pub tenants: Tenants,
     /// Above this many bytes of live records staging stops, nothing else does.
     pub max_live_bytes: u64,
-}
-
-/// What one tenant may have.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct TenantLimits {
-    /// Claimed or in handoff at once.
-    pub max_in_flight: Option<u64>,
-    /// Attempts per second.
-    pub rate_per_s: Option<f64>,
-    /// Queued at once.
-    pub credit: Option<u64>,
-}
-
-impl Settings {
-    /// A tenant's limits.
-    pub fn limits(&self, tenant: &str) -> TenantLimits {
-        self.tenants.get(tenant).or_else(|| self.tenants.get("default")).copied().unwrap_or_default()
-    }
 }

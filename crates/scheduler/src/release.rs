@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use curfew_broker::{BrokerError, Published};
-use curfew_courier::{CourierError, held, in_force};
+use curfew_courier::{CourierError, TenantLimits, held, in_force};
 use curfew_domain::rung::Rung;
-use curfew_domain::transition::{Counter, Event, transition};
+use curfew_domain::transition::{Event, transition};
 use curfew_domain::wake_up::WakeUp;
 use curfew_domain::{Key, Moment, Record, Shard, State};
 use curfew_ledger::{Hold, Holds, LineEntry, Swap, Swapped};
 
 use crate::credit::Room;
-use crate::ports::TenantLimits;
 use crate::tick::{Place, place};
 use crate::{Ports, Settings};
 
@@ -54,7 +53,7 @@ pub(crate) async fn step(ports: &Ports, settings: &Settings, shard: Shard, holds
         .iter()
         .filter_map(|(place, (_, until))| match place {
             Hold::Tenant(tenant) if until.is_none_or(|until| now < until) => Some(tenant.clone()),
-            Hold::Tenant(_) | Hold::Transport(_) | Hold::Shard(_) | Hold::Fleet => None,
+            Hold::Tenant(_) | Hold::Transport(_) | Hold::Shard(_) | Hold::Domain(_) | Hold::Fleet => None,
         })
         .collect();
     let mut released = Released::default();
@@ -97,11 +96,9 @@ struct Share {
 }
 
 impl Share {
-    /// Of a tenant with so many queued and in flight. A limit in flight leaves as many wake-ups waiting as it lets run: the next one follows
-    /// as soon as one ends, and nobody is given back for want of a place.
+    /// Of a tenant with so many queued and in flight.
     fn of(limits: TenantLimits, queued: u64, flying: u64) -> Self {
-        let in_flight = limits.max_in_flight.map(|max| (max * 2).saturating_sub(flying.min(max)));
-        let most = limits.credit.into_iter().chain(in_flight).min().unwrap_or(u64::MAX);
+        let most = limits.may_queue(flying);
         Self { free: most.saturating_sub(queued), ahead: (most / 2).saturating_sub(queued) }
     }
 
@@ -119,11 +116,11 @@ async fn within_tenants(ports: &Ports, settings: &Settings, shard: Shard, heads:
     let mut room: BTreeMap<String, Share> = BTreeMap::new();
     for head in &heads {
         let tenant = head.record.tenant();
-        let limits = settings.limits(tenant);
-        if room.contains_key(tenant) || (limits.credit.is_none() && limits.max_in_flight.is_none()) {
+        let limits = settings.tenants.limits(tenant);
+        if room.contains_key(tenant) || !limits.bound_its_queue() {
             continue;
         }
-        let counts = ports.ledger.counts(shard, &[Counter::TenantQueued(tenant.to_owned()), Counter::TenantInFlight(tenant.to_owned())]).await?;
+        let counts = ports.ledger.counts(shard, &TenantLimits::counters(tenant)).await?;
         let [queued, flying] = counts[..] else { continue };
         room.insert(tenant.to_owned(), Share::of(limits, queued, flying));
     }

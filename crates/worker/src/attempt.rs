@@ -16,6 +16,7 @@ use curfew_transport::{Bounds, HandOff, HandOffProgress, LastLook, Look, Prepare
 use tokio::time::Instant;
 
 use crate::clock::LedgerClock;
+use crate::gate::Cooling;
 use crate::heard;
 use crate::lane::Lane;
 use crate::lease::{Driven, GoodUntil, Leased, OnLoss};
@@ -36,6 +37,8 @@ pub(crate) enum Ended {
     GivenBack,
     /// It was given back already.
     Returned,
+    /// The recipient's domain cools down until then.
+    Cooling(Moment),
 }
 
 /// What is known of a delivery from outside, for the one that finds it panicked.
@@ -64,24 +67,31 @@ impl Progress {
 }
 
 /// Runs the attempt. The job is claimed in `leased`.
-pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, letter: &Sealed, progress: &Progress) -> Ended {
+pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, letter: &Sealed, cooling: &Cooling, progress: &Progress) -> Ended {
     let ports = &worker.ports;
     ports.pauses.at(Point::AfterClaim, &leased.record.key).await;
     let record = leased.record.clone();
     let deadline =
         if planted(Bug::NoDeadlineCheck) { Instant::now() + Duration::from_secs(86_400) } else { worker.clock.instant_of(record.stops_at()) };
+    let mut domain = None;
     let step = async {
         let packed = pack(&record, letter, &lane.settings, &ports.keyring, &ports.artifacts).await?;
+        domain = packed.domain();
+        if let Some(until) = domain.as_deref().and_then(|domain| cooling.until(domain)) {
+            return Ok(Ready::Cooling(until));
+        }
         let prepared = lane.transport.prepare(&packed.parcel, &Bounds { deadline }).await.map_err(|outcome| (outcome, packed.pins.clone()))?;
-        Ok::<(Packed, Box<dyn Prepared>), Failed>((packed, prepared))
+        Ok::<Ready, Failed>(Ready::Prepared(packed, prepared))
     };
     let ready = tokio::select! {
         biased;
         driven = leased.drive(|| worker.clock.now(), OnLoss::Drop, step) => driven,
         () = worker.give_back.cancelled() => return Ended::GivenBack,
     };
+    leased.domain = domain;
     let (packed, prepared) = match ready {
-        Driven::Done(Ok(ready)) => ready,
+        Driven::Done(Ok(Ready::Prepared(packed, prepared))) => (packed, prepared),
+        Driven::Done(Ok(Ready::Cooling(until))) => return Ended::Cooling(until),
         Driven::Done(Err(Failed { outcome, pins })) => return Ended::Before(outcome, pins),
         Driven::Lost => return Ended::Fenced,
     };
@@ -111,6 +121,11 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
     ports.pauses.at(Point::AfterIntent, &record.key).await;
     let known = hand_off(worker, leased, prepared).await;
     Ended::Handed(token, known)
+}
+
+enum Ready {
+    Prepared(Packed, Box<dyn Prepared>),
+    Cooling(Moment),
 }
 
 struct Failed {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use curfew_courier::held;
 use curfew_domain::record::WaitingFor;
 use curfew_domain::{Moment, Record};
-use curfew_ledger::LedgerError;
+use curfew_ledger::{Hold, Holds, LedgerError};
 use tokio::time::Instant;
 
 use crate::lane::{Entry, Lane};
@@ -25,10 +25,29 @@ const SPACED_MAX: Duration = Duration::from_secs(30);
 
 /// The answer.
 pub(crate) enum Gate {
-    /// The claim may be tried; the lane was entered.
-    Open,
+    /// The claim may be tried; the lane was entered. These recipients' domains cool down.
+    Open(Cooling),
     /// Give back: which limit, and not before.
     Limited(WaitingFor, Moment),
+}
+
+/// Recipients' domains that cool down, and until when. The recipient is sealed: whoever opens the letter looks here.
+#[derive(Default)]
+pub(crate) struct Cooling(BTreeMap<String, Moment>);
+
+impl Cooling {
+    fn of(holds: &Holds, now: Moment) -> Self {
+        let domain = |(place, (_, until)): (&Hold, &(WaitingFor, Option<Moment>))| match place {
+            Hold::Domain(name) => Some((name.clone(), until.unwrap_or(now.plus(LOOK_AGAIN)))).filter(|(_, until)| now < *until),
+            Hold::Transport(_) | Hold::Tenant(_) | Hold::Shard(_) | Hold::Fleet => None,
+        };
+        Self(holds.iter().filter_map(domain).collect())
+    }
+
+    /// Until when mail to this domain waits, if it does.
+    pub(crate) fn until(&self, domain: &str) -> Option<Moment> {
+        self.0.get(domain).copied()
+    }
 }
 
 /// Where jobs that a rate refused stand one behind the other. All of them sent to the next permit's moment, five hundred would come back
@@ -38,7 +57,7 @@ pub(crate) struct Spacing(Mutex<BTreeMap<String, Moment>>);
 
 impl Spacing {
     /// When the next refused job of this rate looks again; `next` is when the next permit comes.
-    fn after(&self, bucket: &str, next: Moment, per_second: f64, now: Moment) -> Moment {
+    pub(crate) fn after(&self, bucket: &str, next: Moment, per_second: f64, now: Moment) -> Moment {
         let mut all = self.0.lock().expect("no holder panics");
         let gap = Duration::try_from_secs_f64(1.0 / per_second).unwrap_or(SPACED_MAX);
         let at = all.get(bucket).map_or(next, |last| last.plus(gap).max(next)).min(now.plus(SPACED_MAX).max(next));
@@ -63,7 +82,7 @@ pub(crate) async fn ask(worker: &Worker, lane: &Lane, record: &Record, now: Mome
         }
     }
     match rates(worker, lane, record, now).await {
-        Ok(None) => Ok(Gate::Open),
+        Ok(None) => Ok(Gate::Open(Cooling::of(&holds, now))),
         Ok(Some((by, until))) => {
             lane.leave();
             Ok(Gate::Limited(by, until))
@@ -78,7 +97,7 @@ pub(crate) async fn ask(worker: &Worker, lane: &Lane, record: &Record, now: Mome
 /// The tenant's rate, then the transport's: a permit of the transport is spent only on a job that may run.
 async fn rates(worker: &Worker, lane: &Lane, record: &Record, now: Moment) -> Result<Option<(WaitingFor, Moment)>, LedgerError> {
     let ledger = &worker.ports.ledger;
-    if let Some(rate) = worker.settings.limits(record.tenant()).rate_per_s {
+    if let Some(rate) = worker.settings.tenants.limits(record.tenant()).rate_per_s {
         let bucket = format!("tenant/{}", record.tenant());
         let (given, next) = ledger.permits(&bucket, rate, 1).await?;
         if given == 0 {

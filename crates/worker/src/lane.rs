@@ -1,10 +1,12 @@
 //! A lane: one transport with its slots, its rate, its window and pace after a throttle, and its circuit.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use curfew_domain::outcome::{Outcome, Scope};
 use curfew_domain::{JobId, Moment, OutcomeClass};
+use curfew_ledger::Hold;
 use curfew_transport::Transport;
 use tokio::time::Instant;
 
@@ -15,6 +17,8 @@ use crate::trouble::{Tidings, Trouble};
 /// A throttle without a hint cools down this long; doubles while no acceptance comes between.
 const COOL_DOWN_FIRST: Duration = Duration::from_secs(10);
 const COOL_DOWN_LAST: Duration = Duration::from_secs(10 * 60);
+/// Domains whose cool-downs are known at once; beyond that the one that ended first is forgotten, and would begin anew.
+const DOMAINS_MAX: usize = 1_000;
 /// How long permits that were taken may be used.
 const PERMITS_KEPT: Duration = Duration::from_secs(1);
 
@@ -48,12 +52,20 @@ struct State {
     window: usize,
     under_way: usize,
     pace: Pace,
-    cool_down: Duration,
-    /// The end of the running cool-down: throttles met until then are of the same episode.
-    cools_until: Option<Moment>,
+    cool: Cool,
+    /// Of recipients' domains, where the provider spoke of one.
+    domains: BTreeMap<String, Cool>,
     permits: (u32, Option<Instant>),
     hold: OpenHold,
     trouble: Trouble,
+}
+
+/// One's cool-downs.
+struct Cool {
+    /// How long the next one lasts without a hint.
+    next: Duration,
+    /// The end of the running one: throttles met until then are of the same episode.
+    until: Option<Moment>,
 }
 
 /// Whether the open circuit's hold stands in the book; until it does, its absence there says nothing.
@@ -85,6 +97,8 @@ pub(crate) enum Consequence {
     None,
     /// Hold the transport for so long.
     CoolDown(Duration),
+    /// Hold mail to the recipient's domain for so long.
+    DomainCoolDown(Duration),
     /// The circuit opened, or stays open.
     Opened,
     /// The circuit closed.
@@ -100,13 +114,18 @@ impl Lane {
             window: slots,
             under_way: 0,
             pace: Pace::default(),
-            cool_down: COOL_DOWN_FIRST,
-            cools_until: None,
+            cool: Cool::default(),
+            domains: BTreeMap::new(),
             permits: (0, None),
             hold: OpenHold::Owed,
             trouble: Trouble::default(),
         };
         Self { settings, transport, state: Mutex::new(state) }
+    }
+
+    /// Its place among the holds.
+    pub(crate) fn hold(&self) -> Hold {
+        Hold::Transport(self.settings.name.clone())
     }
 
     /// Whether its circuit is open, as this worker sees it.
@@ -136,8 +155,8 @@ impl Lane {
         state.under_way = state.under_way.saturating_sub(1);
     }
 
-    /// An attempt came to this; `now` is the ledger's, by which cool-downs are held.
-    pub(crate) fn outcome(&self, job: JobId, outcome: &Outcome, now: Moment) -> Consequence {
+    /// An attempt came to this; `domain` is the recipient's, where its letter was opened; `now` is the ledger's, by which cool-downs are held.
+    pub(crate) fn outcome(&self, job: JobId, outcome: &Outcome, domain: Option<&str>, now: Moment) -> Consequence {
         let mut state = self.lock();
         match state.circuit.outcome(job, outcome.class, outcome.stage, Instant::now()) {
             Turn::Opened(_wait) => {
@@ -152,11 +171,19 @@ impl Lane {
             OutcomeClass::Throttled if outcome.scope == Scope::Transport => {
                 state.window = 1;
                 state.pace.throttled(Instant::now());
-                state.cool_down(outcome.retry_after, now)
+                state.cool.throttled(outcome.retry_after, now).map_or(Consequence::None, Consequence::CoolDown)
+            }
+            OutcomeClass::Throttled if outcome.scope == Scope::Domain => {
+                let wait = domain.and_then(|domain| state.domain(domain, now).throttled(outcome.retry_after, now));
+                wait.map_or(Consequence::None, Consequence::DomainCoolDown)
             }
             OutcomeClass::Accepted => {
                 state.window = (state.window + 1).min(self.transport.max_connections());
-                state.cool_down = COOL_DOWN_FIRST;
+                state.cool.next = COOL_DOWN_FIRST;
+                // The provider takes mail to it: its next throttle is a new story.
+                if let Some(domain) = domain {
+                    state.domains.remove(domain);
+                }
                 state.pace.accepted(Instant::now());
                 Consequence::None
             }
@@ -253,21 +280,38 @@ impl Lane {
 }
 
 impl State {
-    /// A throttle of the whole transport. Those that come while it cools down belong to the same episode: twenty attempts that were under
-    /// way together must not double it twenty times. Only a longer hint of the provider's lengthens it.
-    fn cool_down(&mut self, hint: Option<Duration>, now: Moment) -> Consequence {
-        let running = self.cools_until.filter(|until| now < *until);
+    /// A domain's cool-downs.
+    fn domain(&mut self, domain: &str, now: Moment) -> &mut Cool {
+        if self.domains.len() >= DOMAINS_MAX && !self.domains.contains_key(domain) {
+            let over = self.domains.iter().min_by_key(|(_, cool)| cool.until.unwrap_or(now)).map(|(name, _)| name.clone());
+            over.and_then(|name| self.domains.remove(&name));
+        }
+        self.domains.entry(domain.to_owned()).or_default()
+    }
+}
+
+impl Default for Cool {
+    fn default() -> Self {
+        Self { next: COOL_DOWN_FIRST, until: None }
+    }
+}
+
+impl Cool {
+    /// A throttle. Those that come while it cools down belong to the same episode: twenty attempts that were under way together must not
+    /// double it twenty times. Only a longer hint of the provider's lengthens it. How long to hold, if anything is to be held.
+    fn throttled(&mut self, hint: Option<Duration>, now: Moment) -> Option<Duration> {
+        let running = self.until.filter(|until| now < *until);
         let wait = match (running, hint) {
             (Some(until), Some(hint)) if now.plus(hint) > until => hint,
-            (Some(_), _) => return Consequence::None,
+            (Some(_), _) => return None,
             (None, hint) => {
-                let own = self.cool_down;
-                self.cool_down = (own * 2).min(COOL_DOWN_LAST);
+                let own = self.next;
+                self.next = (own * 2).min(COOL_DOWN_LAST);
                 hint.unwrap_or(own)
             }
         };
-        self.cools_until = Some(now.plus(wait));
-        Consequence::CoolDown(wait)
+        self.until = Some(now.plus(wait));
+        Some(wait)
     }
 }
 
@@ -315,14 +359,14 @@ mod tests {
     #[test]
     fn attempts_that_meet_one_throttle_together_make_one_cool_down() {
         let (lane, now) = (lane(), Moment::from_millis(1_000_000));
-        assert_eq!(lane.outcome(job(1), &throttle(None), now), Consequence::CoolDown(COOL_DOWN_FIRST));
+        assert_eq!(lane.outcome(job(1), &throttle(None), None, now), Consequence::CoolDown(COOL_DOWN_FIRST));
         for n in 2..20 {
-            assert_eq!(lane.outcome(job(n), &throttle(None), now), Consequence::None);
+            assert_eq!(lane.outcome(job(n), &throttle(None), None, now), Consequence::None);
         }
         let later = now.plus(COOL_DOWN_FIRST);
-        assert_eq!(lane.outcome(job(20), &throttle(None), later), Consequence::CoolDown(COOL_DOWN_FIRST * 2));
+        assert_eq!(lane.outcome(job(20), &throttle(None), None, later), Consequence::CoolDown(COOL_DOWN_FIRST * 2));
         let hint = Duration::from_secs(90);
-        assert_eq!(lane.outcome(job(21), &throttle(Some(hint)), later), Consequence::CoolDown(hint), "the provider knows better");
+        assert_eq!(lane.outcome(job(21), &throttle(Some(hint)), None, later), Consequence::CoolDown(hint), "the provider knows better");
     }
 
     /// Thirteen that found none asked at once, and the last one's answer was all that was left.
@@ -341,13 +385,27 @@ mod tests {
     }
 
     #[test]
+    fn a_throttle_of_one_domain_holds_that_domain_alone() {
+        let (lane, now) = (lane(), Moment::from_millis(1_000_000));
+        let of_domain = Outcome { scope: Scope::Domain, ..throttle(None) };
+        assert_eq!(lane.outcome(job(1), &of_domain, Some("elm.example"), now), Consequence::DomainCoolDown(COOL_DOWN_FIRST));
+        assert_eq!(lane.outcome(job(2), &of_domain, Some("elm.example"), now), Consequence::None);
+        assert_eq!(lane.outcome(job(3), &of_domain, Some("oak.example"), now), Consequence::DomainCoolDown(COOL_DOWN_FIRST));
+        assert!((0..20).all(|_| lane.enter(Instant::now()) == Entry::Entered), "the transport is as it was");
+        let later = now.plus(COOL_DOWN_FIRST);
+        assert_eq!(lane.outcome(job(4), &of_domain, Some("elm.example"), later), Consequence::DomainCoolDown(COOL_DOWN_FIRST * 2));
+        lane.outcome(job(5), &Outcome::new(OutcomeClass::Accepted, Stage::Dot, "accepted", ""), Some("elm.example"), later);
+        assert_eq!(lane.outcome(job(6), &of_domain, Some("elm.example"), later), Consequence::DomainCoolDown(COOL_DOWN_FIRST));
+    }
+
+    #[test]
     fn after_a_throttle_one_attempt_goes_at_a_time_and_more_with_each_acceptance() {
         let (lane, now) = (lane(), Moment::from_millis(1_000_000));
-        lane.outcome(job(1), &throttle(None), now);
+        lane.outcome(job(1), &throttle(None), None, now);
         let moment = Instant::now();
         assert_eq!(lane.enter(moment), Entry::Entered);
         assert_eq!(lane.enter(moment), Entry::Crowded);
-        lane.outcome(job(2), &Outcome::new(OutcomeClass::Accepted, Stage::Dot, "accepted", ""), now);
+        lane.outcome(job(2), &Outcome::new(OutcomeClass::Accepted, Stage::Dot, "accepted", ""), None, now);
         assert!(matches!(lane.enter(moment), Entry::Paced(..)), "there is room, and it isn't time");
         assert_eq!(lane.enter(moment + Duration::from_secs(1)), Entry::Entered);
         assert_eq!(lane.enter(moment + Duration::from_secs(2)), Entry::Crowded);

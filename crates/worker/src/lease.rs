@@ -18,6 +18,8 @@ pub(crate) struct Leased {
     pub(crate) record: Record,
     /// How long the lease surely holds, by our own clock.
     pub(crate) good_until: Arc<GoodUntil>,
+    /// The recipient's domain, once its letter was opened.
+    pub(crate) domain: Option<String>,
     ledger: Arc<dyn Ledger>,
     worker: WorkerId,
     lease: Duration,
@@ -77,7 +79,7 @@ impl Leased {
     /// A claim that was just swapped; `asked` is when, before the swap left.
     pub(crate) fn new(record: Record, ledger: Arc<dyn Ledger>, worker: WorkerId, lease: Duration, attempt_max: Duration, asked: Instant) -> Self {
         let good_until = Arc::new(GoodUntil::new(asked + lease));
-        Self { record, good_until, ledger, worker, lease, renew_until: asked + attempt_max + lease, lost: false }
+        Self { record, good_until, domain: None, ledger, worker, lease, renew_until: asked + attempt_max + lease, lost: false }
     }
 
     /// The intent was swapped; `asked` is when, before the swap left.

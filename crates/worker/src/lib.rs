@@ -33,5 +33,5 @@ mod watch;
 pub use clock::LedgerClock;
 pub use curfew_courier::pause;
 pub use lane::{Lane, LaneSettings};
-pub use ports::{Ports, Settings, TenantLimits};
+pub use ports::{Ports, Settings};
 pub use run::{Tally, Worker};

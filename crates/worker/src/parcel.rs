@@ -19,6 +19,13 @@ pub(crate) struct Packed {
     pub(crate) pins: Vec<String>,
 }
 
+impl Packed {
+    /// The recipient's domain, in A-labels and lower case.
+    pub(crate) fn domain(&self) -> Option<String> {
+        self.parcel.to.rsplit_once('@').map(|(_, domain)| domain.to_ascii_lowercase())
+    }
+}
+
 /// Packs a claimed job's letter.
 ///
 /// # Errors

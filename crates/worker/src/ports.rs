@@ -7,7 +7,7 @@ use std::time::Duration;
 use curfew_book::Book;
 use curfew_broker::Broker;
 use curfew_content::Artifacts;
-use curfew_courier::{Machine, Rulebook};
+use curfew_courier::{Machine, Rulebook, Tenants};
 use curfew_domain::Shard;
 use curfew_domain::sealed::Keyring;
 use curfew_ledger::Ledger;
@@ -52,24 +52,10 @@ pub struct Settings {
     /// How long a wake-up may be overdue before it is published again.
     pub claim_grace: Duration,
     /// Limits by tenant; `default` for the unnamed.
-    pub tenants: BTreeMap<String, TenantLimits>,
-}
-
-/// What one tenant may have, as far as a claim is concerned.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct TenantLimits {
-    /// Claimed or in handoff at once.
-    pub max_in_flight: Option<u64>,
-    /// Attempts per second.
-    pub rate_per_s: Option<f64>,
+    pub tenants: Tenants,
 }
 
 impl Settings {
-    /// A tenant's limits.
-    pub fn limits(&self, tenant: &str) -> TenantLimits {
-        self.tenants.get(tenant).or_else(|| self.tenants.get("default")).copied().unwrap_or_default()
-    }
-
     /// Unanswered deliveries per shard queue: min(concurrency, 32).
     pub fn prefetch(&self) -> u16 {
         self.concurrency.min(32) as u16

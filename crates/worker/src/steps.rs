@@ -20,7 +20,7 @@ use curfew_transport::HandOffProgress;
 use tokio::time::Instant;
 
 use crate::attempt::{self, Ended, Progress, Seen};
-use crate::gate::{self, Gate};
+use crate::gate::{self, Cooling, Gate};
 use crate::heard;
 use crate::lane::{Consequence, Lane};
 use crate::lease::Leased;
@@ -51,6 +51,8 @@ const TURN_MAX: Duration = Duration::from_secs(5);
 const CLOCKS_APART: Duration = Duration::from_millis(10);
 /// Between two tries of a claim whose answer was lost.
 const CLAIM_AGAIN: Duration = Duration::from_millis(250);
+/// How many jobs a second look again once their recipients' domain has cooled down.
+const DOMAIN_JOBS_PER_S: f64 = 20.0;
 /// A struck job rests this long.
 const STRIKE_REST: Duration = Duration::from_secs(5);
 
@@ -100,7 +102,7 @@ enum Looked {
 /// Claims and runs; behind those of its tenant that wait for a place in flight.
 async fn in_turn(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress) -> Result<Answer, LedgerError> {
     let tenant = wake.key.tenant();
-    let max = worker.settings.limits(tenant).max_in_flight.unwrap_or(u64::MAX);
+    let max = worker.settings.tenants.limits(tenant).max_in_flight.unwrap_or(u64::MAX);
     let _in_hand = worker.turns.in_hand(wake.shard);
     let join = || worker.turns.join(tenant, wake.shard, max, worker.settings.prefetch());
     let mut in_line = if worker.turns.has_line(tenant) { join() } else { None };
@@ -178,15 +180,15 @@ async fn look(worker: &Arc<Worker>, wake: &WakeUp, progress: &Progress, in_line:
     };
     match gate::ask(worker, &lane, &record, worker.clock.now()).await? {
         Gate::Limited(by, until) => limit(worker, &record, by, until).await.map(Looked::Answered),
-        Gate::Open => {
+        Gate::Open(cooling) => {
             let _entered = Entered(&lane);
-            claimed(worker, &lane, record, letter, progress, in_line).await
+            claimed(worker, &lane, record, letter, &cooling, progress, in_line).await
         }
     }
 }
 
 async fn is_full(worker: &Worker, record: &Record) -> Result<bool, LedgerError> {
-    let Some(max) = worker.settings.limits(record.tenant()).max_in_flight else { return Ok(false) };
+    let Some(max) = worker.settings.tenants.limits(record.tenant()).max_in_flight else { return Ok(false) };
     let flying = worker.ports.ledger.counts(record.shard, &[Counter::TenantInFlight(record.tenant().to_owned())]).await?;
     Ok(flying.first().is_some_and(|flying| *flying >= max))
 }
@@ -222,7 +224,7 @@ enum Claim {
 
 /// Claims the job in whatever version it waits now.
 async fn claim(worker: &Arc<Worker>, mut record: Record) -> Result<Claim, LedgerError> {
-    let limit_in_flight = worker.settings.limits(record.tenant()).max_in_flight;
+    let limit_in_flight = worker.settings.tenants.limits(record.tenant()).max_in_flight;
     let answered = |as_what| Ok(Claim::Answered(dropped(as_what)));
     for _ in 0..CLAIM_TRIES {
         let Some(claim_of) = worker.claim_of(&record) else { return answered(WakeUpResult::Duplicate) };
@@ -276,6 +278,7 @@ async fn claimed(
     lane: &Arc<Lane>,
     record: Record,
     letter: Option<Sealed>,
+    cooling: &Cooling,
     progress: &Progress,
     in_line: &mut Option<InLine<'_>>,
 ) -> Result<Looked, LedgerError> {
@@ -293,7 +296,7 @@ async fn claimed(
         let outcome = Outcome::new(OutcomeClass::Permanent, Stage::Artifact, "letter-missing", "the ledger holds no letter for it");
         return Ok(Looked::Answered(before(worker, lane, &mut leased, outcome, Vec::new()).await));
     };
-    let ended = attempt::run(worker, lane, &mut leased, &letter, progress).await;
+    let ended = attempt::run(worker, lane, &mut leased, &letter, cooling, progress).await;
     Ok(Looked::Answered(finish(worker, lane, &mut leased, ended).await))
 }
 
@@ -315,16 +318,19 @@ async fn finish(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &mut Leased, end
         Ended::Before(outcome, pins) => before(worker, lane, leased, outcome, pins).await,
         Ended::Fenced => dropped(WakeUpResult::Stale),
         Ended::Returned => Answer::Ack,
-        Ended::GivenBack => given_back(worker, leased).await,
+        Ended::GivenBack => given_back(worker, leased, None).await,
+        Ended::Cooling(until) => given_back(worker, leased, Some(until)).await,
         Ended::Handed(token, known) => handed(worker, lane, leased, token, &known).await,
     }
 }
 
-/// A drain's give-back: an unanswered one is tried again until the drain's time is over.
-async fn given_back(worker: &Worker, leased: &mut Leased) -> Answer {
+/// A give-back, of a drain at once, of a domain that cools down `until` then: an unanswered one is tried again until a drain's time is over.
+async fn given_back(worker: &Worker, leased: &mut Leased, cools_until: Option<Moment>) -> Answer {
+    let until = cools_until.map(|until| worker.spacing.after("domains", until, DOMAIN_JOBS_PER_S, worker.clock.now()));
     while !worker.kill.is_cancelled() {
         let now = worker.clock.now();
-        match leased.swap_own(&Event::GiveBack { worker: worker.id, waits_for: None, until: now }, now).await {
+        let event = Event::GiveBack { worker: worker.id, waits_for: until.map(|_| WaitingFor::CoolDown), until: until.unwrap_or(now) };
+        match leased.swap_own(&event, now).await {
             Ok(_given_back_or_moved_on) => return Answer::Ack,
             Err(LedgerError::OtherServer | LedgerError::Recovering) => return dropped(WakeUpResult::Recovering),
             Err(_unanswered) => tokio::time::sleep(TRY_AGAIN).await,
@@ -339,10 +345,10 @@ async fn handed(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &Leased, token: 
     let record = &leased.record;
     worker.ports.pauses.at(Point::AfterVerdict, &record.key).await;
     let outcome = outcome_of(known);
-    let consequence = judged(worker, lane, record, &outcome);
+    let consequence = judged(worker, lane, leased, &outcome);
     let reported = insist(worker, record, token, known).await;
     worker.ports.pauses.at(Point::AfterReport, &record.key).await;
-    watch::carry_out(worker, lane, consequence, &outcome).await;
+    watch::carry_out(worker, lane, consequence, &outcome, leased.domain.as_deref()).await;
     match reported {
         Some(Reported::Written(after)) => {
             // More than one version on: its lease had ended, and the doubt that this left is resolved now.
@@ -369,9 +375,9 @@ async fn handed(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &Leased, token: 
 
 /// An attempt that ended before its intent.
 async fn before(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &mut Leased, outcome: Outcome, pins: Vec<String>) -> Answer {
-    let consequence = judged(worker, lane, &leased.record, &outcome);
+    let consequence = judged(worker, lane, leased, &outcome);
     let answer = write_before(worker, leased, &outcome, pins).await;
-    watch::carry_out(worker, lane, consequence, &outcome).await;
+    watch::carry_out(worker, lane, consequence, &outcome, leased.domain.as_deref()).await;
     answer
 }
 
@@ -428,7 +434,8 @@ async fn suppressed(worker: &Worker, record: &Record) -> Result<Answer, LedgerEr
 }
 
 /// Counts an outcome and tells its lane; what that asks of the transport's holds.
-fn judged(worker: &Worker, lane: &Lane, record: &Record, outcome: &Outcome) -> Consequence {
+fn judged(worker: &Worker, lane: &Lane, leased: &Leased, outcome: &Outcome) -> Consequence {
+    let record = &leased.record;
     metrics::attempt(outcome.class, &lane.settings.name);
     metrics::attempt_number(record.attempts);
     if outcome.class == OutcomeClass::Throttled {
@@ -436,7 +443,7 @@ fn judged(worker: &Worker, lane: &Lane, record: &Record, outcome: &Outcome) -> C
     }
     let now = worker.clock.now();
     tell_tidings(lane, outcome, now);
-    lane.outcome(record.id, outcome, now)
+    lane.outcome(record.id, outcome, leased.domain.as_deref(), now)
 }
 
 /// The lines about the transport itself: its jobs run again by themselves, and each of them says so at a lower level only.

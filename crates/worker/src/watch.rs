@@ -162,20 +162,27 @@ async fn try_probe(worker: Arc<Worker>, lane: Arc<Lane>, probe: Probe) {
         Probe::OneJob if good => {}
         Probe::OneJob | Probe::Login => match lane.probed(good, Instant::now()) {
             Consequence::Closed => closed(&worker, &lane).await,
-            Consequence::Opened | Consequence::None | Consequence::CoolDown(_) => {}
+            Consequence::Opened | Consequence::None | Consequence::CoolDown(_) | Consequence::DomainCoolDown(_) => {}
         },
     }
 }
 
 /// What an outcome asks of the transport's holds.
-pub(crate) async fn carry_out(worker: &Worker, lane: &Lane, consequence: Consequence, outcome: &Outcome) {
+pub(crate) async fn carry_out(worker: &Worker, lane: &Lane, consequence: Consequence, outcome: &Outcome, domain: Option<&str>) {
     let name = &lane.settings.name;
     match consequence {
         Consequence::None => {}
         Consequence::CoolDown(wait) => {
             tracing::warn!("transport {name}: throttled, cools down for {} s ({})", wait.as_secs(), outcome.rule);
             let until = worker.clock.now().plus(wait);
-            hold(worker, lane, WaitingFor::CoolDown, Some(until), outcome.rule).await;
+            hold(worker, lane.hold(), WaitingFor::CoolDown, Some(until), outcome.rule).await;
+        }
+        Consequence::DomainCoolDown(wait) => {
+            let Some(domain) = domain else { return };
+            // The domain stands in the hold alone: a log line must not tell whom a customer writes to.
+            tracing::warn!("transport {name}: mail to one domain is throttled and cools down for {} s ({})", wait.as_secs(), outcome.rule);
+            let until = worker.clock.now().plus(wait);
+            hold(worker, Hold::Domain(domain.to_owned()), WaitingFor::CoolDown, Some(until), outcome.rule).await;
         }
         Consequence::Opened => {
             metrics::circuit_open(name, true);
@@ -194,16 +201,17 @@ async fn closed(worker: &Worker, lane: &Lane) {
 }
 
 async fn hold_open(worker: &Worker, lane: &Lane, why: &str) {
-    if hold(worker, lane, WaitingFor::Circuit, None, why).await {
+    if hold(worker, lane.hold(), WaitingFor::Circuit, None, why).await {
         lane.hold_written();
     }
 }
 
 /// Holds live in the book and are copied to the ledger; copied at once, so that the next claim sees them. Whether the book has it.
-async fn hold(worker: &Worker, lane: &Lane, by: WaitingFor, until: Option<curfew_domain::Moment>, why: &str) -> bool {
+async fn hold(worker: &Worker, place: Hold, by: WaitingFor, until: Option<curfew_domain::Moment>, why: &str) -> bool {
+    let (kind, name) = place.parts();
     let row = HoldRow {
-        kind: "transport".to_owned(),
-        name: lane.settings.name.clone(),
+        kind: kind.to_owned(),
+        name,
         by: by.word().to_owned(),
         until,
         reason: why.to_owned(),
@@ -217,7 +225,6 @@ async fn hold(worker: &Worker, lane: &Lane, by: WaitingFor, until: Option<curfew
         }
         Err(error) => {
             tracing::warn!(error_class = "book", "a hold isn't written: {error}");
-            let place = Hold::Transport(lane.settings.name.clone());
             let standing = worker.ports.ledger.holds().await.is_ok_and(|holds| holds.contains_key(&place));
             if !standing && let Err(error) = worker.ports.ledger.set_hold(place, Some((by, until))).await {
                 tracing::warn!(error_class = "ledger", "a hold isn't set: {error}");

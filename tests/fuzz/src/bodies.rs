@@ -189,6 +189,7 @@ async fn api(folder: &std::path::Path) -> Arc<Api> {
         escalation_owner: "platform".to_owned(),
         event_secrets: BTreeMap::from([("default".to_owned(), SECRET.to_vec()), ("bulk".to_owned(), SECRET.to_vec())]),
         staging_window: Duration::from_secs(600),
+        tenants: curfew_courier::Tenants::default(),
         message_id_of: Arc::new(|key: &Key, revision, _transport| format!("{}.{revision}@curfew.invalid", key.as_str().replace('/', "."))),
         on_accepted: Arc::new(|| {}),
         on_drain: Arc::new(|| {}),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use curfew_book::{BEAT_EVERY, Book, BookState, Door, Enrolment, Registry, Row};
+use curfew_book::{BEAT_EVERY, Book, BookState, Door, Enrolment, HoldRow, Registry, Row};
 use curfew_courier::pause::NoPauses;
-use curfew_courier::{Rulebook, TransportRules};
+use curfew_courier::{Rulebook, Tenants, TransportRules};
 use curfew_deadletter::DeadLetter;
 use curfew_domain::form::FORMAT;
 use curfew_domain::job::{Job, Letter};
@@ -53,7 +53,7 @@ pub struct Plan {
     pub workers: u8,
     pub concurrency: u32,
     pub relays: Vec<Relay>,
-    pub tenants: BTreeMap<String, curfew_scheduler::TenantLimits>,
+    pub tenants: Tenants,
     pub policy: (Backoff, Jitter),
 }
 
@@ -64,7 +64,7 @@ impl Default for Plan {
             workers: 1,
             concurrency: 64,
             relays: vec![Relay { name: "default", rate_per_s: None, max_connections: 20 }],
-            tenants: BTreeMap::new(),
+            tenants: Tenants::default(),
             policy: (Backoff::Delays(vec![Duration::from_secs(300), Duration::from_secs(600)]), Jitter { lo_ms: 0, hi_ms: 30_000, percent: None }),
         }
     }
@@ -173,9 +173,7 @@ impl House {
                 Arc::new(scheduler).run(stop).await;
             }
             Role::Worker => {
-                let limits =
-                    |t: &curfew_scheduler::TenantLimits| curfew_worker::TenantLimits { max_in_flight: t.max_in_flight, rate_per_s: t.rate_per_s };
-                let tenants = self.plan.tenants.iter().map(|(name, t)| (name.clone(), limits(t))).collect();
+                let tenants = self.plan.tenants.clone();
                 let (concurrency, drain) = (self.plan.concurrency, Duration::from_secs(20));
                 let settings = curfew_worker::Settings { shards, concurrency, lease: LEASE, drain, claim_grace: CLAIM_GRACE, tenants };
                 let worker = Worker::new(ports.worker(hands, self.lanes(&process)), settings).await.expect("the stores answer");
@@ -217,6 +215,11 @@ impl House {
             let door = Door { at: self.world.now(), actor: "local".to_owned() };
             self.door.store.accept(chunk.to_vec(), &door).await.expect("the book answers");
         }
+    }
+
+    /// What the book holds back.
+    pub async fn holds(&self) -> Vec<HoldRow> {
+        self.door.store.holds().await.expect("the book answers")
     }
 
     /// Waits until every job has ended, and returns the rows.

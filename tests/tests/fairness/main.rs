@@ -6,6 +6,7 @@
 //! - A provider's rate is kept in every ten seconds, over all workers (`rates.rs`).
 //! - A broken credential ends no job whose deadline lies beyond the repair (`credentials.rs`).
 //! - A provider that throttles costs less than one and a half attempts a job, and no deadline that can be met (`throttles.rs`).
+//! - A throttled recipients' domain holds up no other (`domains.rs`).
 //! - A slow transport takes no more than its share (`slow.rs`).
 //!
 //! `CURFEW_FAIRNESS_FULL=1` runs them with as many jobs as their promises name; without it with a tenth of them or less.
@@ -15,6 +16,7 @@
 //! Read `house.rs` first.
 
 mod credentials;
+mod domains;
 mod house;
 #[path = "../simulation/ports.rs"]
 mod ports;

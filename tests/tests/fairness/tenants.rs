@@ -1,10 +1,9 @@
 //! One large tenant and many small ones in one shard; a tenant's limit in flight.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use curfew_courier::{TenantLimits, Tenants};
 use curfew_domain::Shard;
-use curfew_scheduler::TenantLimits;
 use curfew_testkit::mail_server::Event;
 use curfew_testkit::{Action, Stage};
 
@@ -65,7 +64,7 @@ fn small_tenants_are_not_late_behind_a_large_one() {
 fn a_limit_in_flight_is_used_to_the_full() {
     let mails = in_virtual_time(async {
         let limits = TenantLimits { max_in_flight: Some(8), ..TenantLimits::default() };
-        let tenants = BTreeMap::from([("acme".to_owned(), limits)]);
+        let tenants = Tenants::from([("acme".to_owned(), limits)]);
         let relays = vec![Relay { name: "default", rate_per_s: None, max_connections: 20 }];
         let house = House::start(2, Plan { tenants, relays, ..Plan::default() });
         house.script(
@@ -97,7 +96,7 @@ fn a_tenant_at_its_limit_leaves_places_for_others() {
     let mails = in_virtual_time(async {
         let limits = TenantLimits { max_in_flight: Some(16), ..TenantLimits::default() };
         let relay = |name| Relay { name, rate_per_s: None, max_connections: 64 };
-        let tenants = BTreeMap::from([("acme".to_owned(), limits)]);
+        let tenants = Tenants::from([("acme".to_owned(), limits)]);
         let house = House::start(7, Plan { concurrency: 32, tenants, relays: vec![relay("default"), relay("slow")], ..Plan::default() });
         let slowly = |event: &Event<'_>| if event.stage == Stage::Dot { Action::After(Duration::from_secs(10)) } else { Action::Default };
         house.script("slow", slowly);

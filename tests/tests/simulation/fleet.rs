@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use curfew_courier::pause::Point;
-use curfew_courier::{Rulebook, TransportRules};
+use curfew_courier::{Rulebook, TenantLimits, Tenants, TransportRules};
 use curfew_deadletter::DeadLetter;
 use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
 use curfew_domain::sealed::Keyring;
@@ -259,13 +259,13 @@ fn scheduler_settings() -> curfew_scheduler::Settings {
         claim_grace: CLAIM_GRACE,
         lease: LEASE,
         concurrency: CONCURRENCY,
-        tenants: BTreeMap::new(),
+        tenants: Tenants::default(),
         max_live_bytes: u64::MAX,
     }
 }
 
 fn worker_settings() -> curfew_worker::Settings {
-    let limits = curfew_worker::TenantLimits { max_in_flight: Some(2), rate_per_s: None };
-    let tenants = BTreeMap::from([("acme".to_owned(), limits)]);
+    let limits = TenantLimits { max_in_flight: Some(2), ..TenantLimits::default() };
+    let tenants = Tenants::from([("acme".to_owned(), limits)]);
     curfew_worker::Settings { shards: shards(), concurrency: CONCURRENCY, lease: LEASE, drain: DRAIN, claim_grace: CLAIM_GRACE, tenants }
 }

@@ -169,7 +169,7 @@ async fn in_force(api: &Api, now: Moment) -> Result<Vec<HoldBody>, Problem> {
         copies => copies?,
     };
     for (hold, (by, until)) in copies {
-        let (kind, name) = parts(&hold);
+        let (kind, name) = hold.parts();
         let known = all.iter().any(|h| h.kind == kind && h.name == name && h.by == by.word());
         if !known && until.is_none_or(|until| until > now) {
             let until = until.map(|t| t.rfc3339());
@@ -205,15 +205,6 @@ fn shown(row: HoldRow) -> HoldBody {
     }
 }
 
-fn parts(hold: &Hold) -> (&'static str, String) {
-    match hold {
-        Hold::Transport(name) => ("transport", name.clone()),
-        Hold::Tenant(name) => ("tenant", name.clone()),
-        Hold::Shard(n) => ("shard", n.to_string()),
-        Hold::Fleet => ("fleet", String::new()),
-    }
-}
-
 /// What to pause or resume: a transport, a tenant, a shard, or, where none is named, the fleet.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct HoldChange {
@@ -229,7 +220,7 @@ pub(crate) async fn pause_fleet(State(api): State<Arc<Api>>, who: Who, Sent(mut 
     let (hold, reason) = (target(&api, &mut f), f.words("reason"));
     f.done()?;
     let now = api.ledger.now().await?;
-    let (kind, name) = parts(&hold);
+    let (kind, name) = hold.parts();
     let by = WaitingFor::Pause.word().to_owned();
     api.book.hold(HoldRow { kind: kind.to_owned(), name, by, until: None, reason, actor: who.0.0.clone(), since: now }).await?;
     api.ledger.set_hold(hold, Some((WaitingFor::Pause, None))).await?;
@@ -248,7 +239,7 @@ pub(crate) async fn resume_fleet(State(api): State<Arc<Api>>, who: Who, Sent(mut
         lifted.extend(open.map(|(hold, _)| hold));
     }
     for hold in lifted {
-        let (kind, name) = parts(&hold);
+        let (kind, name) = hold.parts();
         for by in [WaitingFor::Pause, WaitingFor::Circuit] {
             api.book.lift(kind, &name, by.word(), &who.0.0, &reason, now).await?;
         }

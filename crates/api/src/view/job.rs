@@ -119,7 +119,12 @@ pub(super) struct Around<'a> {
     pub holds: &'a Holds,
     pub staging_window: Duration,
     pub now: Moment,
+    /// What keeps each tenant's due jobs in their line, where something does.
+    pub kept_back: &'a KeptBack,
 }
+
+/// By tenant.
+pub(super) type KeptBack = BTreeMap<String, WaitingFor>;
 
 impl JobBody {
     /// A row, with the record that the ledger holds of its generation and the story to show.
@@ -237,6 +242,11 @@ fn as_record(row: &Row, tombstone: Option<&Record>, around: &Around<'_>) -> Reco
     record
 }
 
+/// Due, and not on its way to a worker.
+pub(super) fn in_its_line(record: &Record, now: Moment) -> bool {
+    record.state == State::Scheduled && record.due() <= now
+}
+
 /// The record's own word, unless a hold in force outlasts its next time.
 fn waiting(record: &Record, planned: bool, around: &Around<'_>) -> Option<WaitingFor> {
     let (now, due) = (around.now, record.due());
@@ -255,6 +265,10 @@ fn waiting(record: &Record, planned: bool, around: &Around<'_>) -> Option<Waitin
     }
     if due > now && record.waiting_for.is_none_or(|w| matches!(w, WaitingFor::Release | WaitingFor::Retry)) {
         return Some(by_time);
+    }
+    // Due, and never published: its tenant's limits keep it in its line.
+    if let Some(by) = around.kept_back.get(record.tenant()).filter(|_| in_its_line(record, now)) {
+        return Some(*by);
     }
     // A hold that was lifted no longer stands in the way, whatever the record remembers.
     record.waiting_for.filter(|w| match w {

@@ -1,11 +1,14 @@
 //! Reads jobs for an answer: rows from the book, and for those that the ledger owns their records, all of a page at once.
 
+use std::collections::BTreeSet;
+
 use curfew_book::{BookState, Filter, JobView, Page, Row};
+use curfew_courier::TenantLimits;
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::record::WaitingFor;
-use curfew_domain::{JobId, Key, Moment, State};
+use curfew_domain::{JobId, Key, Moment, Record, State};
 
-use super::job::{Around, owned_by_ledger};
+use super::job::{Around, KeptBack, in_its_line, owned_by_ledger};
 use super::told::{self, Told};
 use super::{JobBody, JobList};
 use crate::api::Api;
@@ -79,7 +82,11 @@ pub(crate) async fn job_by_name(api: &Api, name: &str) -> Result<Row, Problem> {
 pub(crate) async fn body(api: &Api, row: &Row, now: Moment) -> Result<JobBody, Problem> {
     let entry = told::entry(&*api.ledger, &row.job.key).await?;
     let holds = api.ledger.holds().await?;
-    let around = Around { rulebook: &api.rulebook, holds: &holds, staging_window: api.staging_window, now };
+    let kept_back = match &entry {
+        Told::Stands(entry) => kept_back(api, &[&entry.record], now).await?,
+        Told::Nothing | Told::Recovers | Told::Unreadable => KeptBack::new(),
+    };
+    let around = Around { rulebook: &api.rulebook, holds: &holds, staging_window: api.staging_window, now, kept_back: &kept_back };
     let (record, live) = match entry {
         Told::Stands(entry) => (Told::Stands(Box::new(entry.record)), entry.history),
         Told::Nothing => (Told::Nothing, Vec::new()),
@@ -113,12 +120,37 @@ pub(crate) async fn bodies(api: &Api, views: &[JobView], now: Moment) -> Result<
     let asked: Vec<Key> = views.iter().map(|v| &v.row).filter(|r| may_be_live(r, soon)).map(|r| r.job.key.clone()).collect();
     let records = told::records(&*api.ledger, &asked).await?;
     let holds = api.ledger.holds().await?;
-    let around = Around { rulebook: &api.rulebook, holds: &holds, staging_window: api.staging_window, now };
+    let standing: Vec<&Record> = records.iter().filter_map(Told::standing).collect();
+    let kept_back = kept_back(api, &standing, now).await?;
+    let around = Around { rulebook: &api.rulebook, holds: &holds, staging_window: api.staging_window, now, kept_back: &kept_back };
     let mut records = records.into_iter();
     let mut all = Vec::with_capacity(views.len());
     for view in views {
         let record = if may_be_live(&view.row, soon) { records.next() } else { None };
         all.push(JobBody::of(&view.row, record.unwrap_or(Told::Nothing), &[], &around));
+    }
+    Ok(all)
+}
+
+/// What keeps the tenants' due jobs in their lines; asked only where such a job is shown. A shard that can't be counted keeps its secret.
+async fn kept_back(api: &Api, records: &[&Record], now: Moment) -> Result<KeptBack, Problem> {
+    let mut all = KeptBack::new();
+    let mut asked = BTreeSet::new();
+    for record in records.iter().filter(|record| in_its_line(record, now)) {
+        let (tenant, limits) = (record.tenant(), api.tenants.limits(record.tenant()));
+        if !limits.bound_its_queue() || !asked.insert(tenant) {
+            continue;
+        }
+        match api.ledger.counts(record.shard, &TenantLimits::counters(tenant)).await {
+            Ok(counts) => {
+                let [queued, flying] = counts[..] else { continue };
+                if let Some(by) = limits.keeps_back(queued, flying) {
+                    all.insert(tenant.to_owned(), by);
+                }
+            }
+            Err(error) if error.may_be_of_one_shard() => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(all)
 }

@@ -25,6 +25,14 @@ impl<T> Told<T> {
         found.map_or(Self::Nothing, |found| Self::Stands(Box::new(found)))
     }
 
+    /// What stands there, to look at.
+    pub(crate) fn standing(&self) -> Option<&T> {
+        match self {
+            Self::Stands(found) => Some(found),
+            Self::Nothing | Self::Recovers | Self::Unreadable => None,
+        }
+    }
+
     /// What stands there.
     pub(crate) fn stands(self) -> Option<T> {
         match self {

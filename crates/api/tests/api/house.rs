@@ -9,7 +9,7 @@ use std::time::Duration;
 use curfew_api::{Api, FleetInfo, Operator, Ready};
 use curfew_book::sql::SqlBook;
 use curfew_book::{Book, Schedules};
-use curfew_courier::Rulebook;
+use curfew_courier::{Rulebook, TenantLimits, Tenants};
 use curfew_domain::{Key, Moment};
 use curfew_ledger::Ledger;
 use curfew_ledger::redis::{self, RedisLedger};
@@ -75,6 +75,8 @@ async fn house_over(operators: Vec<Operator>, exposition: Arc<dyn Fn() -> String
     let review = Arc::new(SqlReview::open(Arc::clone(&book)).await.expect("a test's set-up works"));
     let nudges = Arc::new(AtomicU64::new(0));
     let nudged = Arc::clone(&nudges);
+    let nothing_in_flight = TenantLimits { max_in_flight: Some(0), ..TenantLimits::default() };
+    let no_credit = TenantLimits { credit: Some(0), ..TenantLimits::default() };
     let api = Arc::new(Api {
         ledger: Arc::clone(&ledger),
         book: Arc::clone(&book) as Arc<dyn Book>,
@@ -86,6 +88,7 @@ async fn house_over(operators: Vec<Operator>, exposition: Arc<dyn Fn() -> String
         escalation_owner: "platform".to_owned(),
         event_secrets: BTreeMap::from([("default".to_owned(), SECRET.to_vec()), ("bulk".to_owned(), b"other".to_vec())]),
         staging_window: Duration::from_secs(600),
+        tenants: Tenants::from([("full".to_owned(), nothing_in_flight), ("lent".to_owned(), no_credit)]),
         message_id_of: Arc::new(|key: &Key, revision, _transport| format!("{}.{revision}@curfew.invalid", key.as_str().replace('/', "."))),
         on_accepted: Arc::new(move || {
             nudged.fetch_add(1, Ordering::SeqCst);

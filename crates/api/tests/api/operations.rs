@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::house::house;
-use crate::life::{claim, close, due, refused, sent, show};
+use crate::life::{claim, close, due, due_of, refused, sent, show};
 use crate::support::{job, with};
 
 #[tokio::test]
@@ -62,6 +62,19 @@ async fn a_pause_is_what_a_due_job_waits_for_until_it_is_resumed() {
     assert_eq!(house.post("/v1/fleet/pause", &json!({"reason": "all"})).await.json()["holds"][0]["kind"], "fleet");
     assert_eq!(house.post("/v1/fleet/resume", &json!({"reason": "all"})).await.json()["holds"], json!([]));
     assert_eq!(house.post("/v1/fleet/drain", &json!({})).await.status, 202);
+}
+
+/// A due job that its tenant's limits kept in its line waited for nothing, as far as anybody could see.
+#[tokio::test]
+async fn a_due_job_in_its_line_names_the_limit_that_keeps_it_there() {
+    let house = house().await;
+    for (tenant, by) in [("acme", Value::Null), ("full", json!("tenant_in_flight")), ("lent", json!("tenant_credit"))] {
+        let key = due_of(&house, tenant, "R-1").await;
+        let view = show(&house, &key).await;
+        assert_eq!((&view["state"], &view["waiting_for"]), (&json!("scheduled"), &by), "{view}");
+        let listed = house.get(&format!("/v1/jobs?tenant={tenant}")).await.json();
+        assert_eq!(listed["items"][0]["waiting_for"], by, "{listed}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use curfew_api::{Api, Door, FleetInfo, Known, Operator, TenantDefaults};
-use curfew_courier::ThisMachine;
+use curfew_courier::{TenantLimits, Tenants, ThisMachine};
 use curfew_deadletter::DeadLetter;
 use curfew_scheduler::{Materialiser, Scheduler};
 use curfew_telemetry::metrics::{Durability, Exposition};
@@ -37,11 +37,6 @@ pub fn scheduler_parts(parts: &Parts, config: &Config) -> (curfew_scheduler::Por
         machine: Arc::new(ThisMachine),
         pauses: Arc::new(NoPauses),
     };
-    let limits = |t: &Tenant| curfew_scheduler::TenantLimits {
-        max_in_flight: t.max_in_flight.map(u64::from),
-        rate_per_s: t.rate.map(|rate| rate_per_s(rate.count, rate.per)),
-        credit: t.credit.map(u64::from),
-    };
     let settings = curfew_scheduler::Settings {
         shards: parts.shards.clone(),
         tick: config.scheduler.tick,
@@ -50,7 +45,7 @@ pub fn scheduler_parts(parts: &Parts, config: &Config) -> (curfew_scheduler::Por
         claim_grace: config.scheduler.claim_grace,
         lease: config.worker.lease,
         concurrency: config.worker.concurrency,
-        tenants: by_tenant(config, limits),
+        tenants: tenant_limits(config),
         max_live_bytes: match parts.stores {
             Stores::Embedded { .. } => u64::MAX, // it lives on the disk
             Stores::Fleet { .. } => config.ledger.max_live_bytes,
@@ -59,9 +54,18 @@ pub fn scheduler_parts(parts: &Parts, config: &Config) -> (curfew_scheduler::Por
     (ports, settings)
 }
 
-fn by_tenant<T>(config: &Config, limits: impl Fn(&Tenant) -> T) -> BTreeMap<String, T> {
-    let named = config.tenants.named.iter().map(|(name, tenant)| (name.clone(), limits(tenant)));
-    named.chain([("default".to_owned(), limits(&config.tenants.default))]).collect()
+fn tenant_limits(config: &Config) -> Tenants {
+    let limits = |t: &Tenant| TenantLimits {
+        max_in_flight: t.max_in_flight.map(u64::from),
+        rate_per_s: t.rate.map(|rate| rate_per_s(rate.count, rate.per)),
+        credit: t.credit.map(u64::from),
+    };
+    by_tenant(config, limits).collect()
+}
+
+fn by_tenant<T>(config: &Config, of: impl Fn(&Tenant) -> T) -> impl Iterator<Item = (String, T)> {
+    let default = ("default".to_owned(), of(&config.tenants.default));
+    config.tenants.named.iter().map(move |(name, tenant)| (name.clone(), of(tenant))).chain([default])
 }
 
 /// What makes the jobs of schedules, beside the scheduler and at a pace of its own.
@@ -83,17 +87,13 @@ pub async fn worker(parts: &Parts, config: &Config, drain: Duration, pauses: Arc
         machine: Arc::new(ThisMachine),
         pauses,
     };
-    let limits = |t: &Tenant| curfew_worker::TenantLimits {
-        max_in_flight: t.max_in_flight.map(u64::from),
-        rate_per_s: t.rate.map(|rate| rate_per_s(rate.count, rate.per)),
-    };
     let settings = curfew_worker::Settings {
         shards: parts.shards.clone(),
         concurrency: config.worker.concurrency,
         lease: config.worker.lease,
         drain,
         claim_grace: config.scheduler.claim_grace,
-        tenants: by_tenant(config, limits),
+        tenants: tenant_limits(config),
     };
     Worker::new(ports, settings).await.map_err(|e| WireError::Other(e.to_string()))
 }
@@ -131,7 +131,7 @@ fn door(parts: &Parts, config: &Config) -> Door {
     let known = Known {
         policies: config.policies.keys().cloned().collect::<BTreeSet<_>>(),
         transports: config.transports.keys().cloned().collect(),
-        tenants: by_tenant(config, |t| TenantDefaults { policy: t.policy.clone(), transport: t.transport.clone() }),
+        tenants: by_tenant(config, |t| TenantDefaults { policy: t.policy.clone(), transport: t.transport.clone() }).collect(),
     };
     Door::new(
         (*parts.keyring).clone(),
@@ -178,6 +178,7 @@ pub fn api(
             .filter_map(|(name, t)| t.events_secret.as_ref().map(|s| (name.clone(), s.expose().as_bytes().to_vec())))
             .collect(),
         staging_window: config.scheduler.staging_window,
+        tenants: tenant_limits(config),
         message_id_of: Arc::new(move |key, revision, transport| {
             crate::wire::message_id(key, revision, froms.get(transport).map_or("", String::as_str))
         }),

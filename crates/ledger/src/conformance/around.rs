@@ -18,6 +18,7 @@ pub async fn a_hold_stands_until_it_is_lifted_or_over(bench: &dyn Bench) {
         (transport.clone(), WaitingFor::CoolDown, Some(until)),
         (Hold::Tenant("acme".into()), WaitingFor::Pause, None),
         (Hold::Shard(3), WaitingFor::Recovery, None),
+        (Hold::Domain("example.com".into()), WaitingFor::CoolDown, Some(until)),
         (Hold::Fleet, WaitingFor::Pause, None),
     ] {
         ledger.set_hold(hold, Some((waits, until))).await.expect("the ledger answers");
@@ -27,8 +28,14 @@ pub async fn a_hold_stands_until_it_is_lifted_or_over(bench: &dyn Bench) {
     bench.kill_and_reopen().await;
     let ledger = bench.ledger();
     let paused = (Hold::Tenant("acme".into()), (WaitingFor::Pause, None));
+    let domain = Hold::Domain("example.com".into());
     let recovering = (Hold::Shard(3), (WaitingFor::Recovery, None));
-    let all = Holds::from([(transport, (WaitingFor::Circuit, Some(until))), paused.clone(), recovering.clone()]);
+    let all = Holds::from([
+        (transport, (WaitingFor::Circuit, Some(until))),
+        (domain, (WaitingFor::CoolDown, Some(until))),
+        paused.clone(),
+        recovering.clone(),
+    ]);
     assert_eq!(ledger.holds().await.expect("the ledger answers"), all);
     bench.advance(Duration::from_secs(30)).await;
     assert_eq!(ledger.holds().await.expect("the ledger answers"), Holds::from([paused, recovering]));

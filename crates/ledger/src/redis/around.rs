@@ -243,23 +243,13 @@ impl RedisLedger {
 }
 
 fn hold_name(hold: &Hold) -> String {
-    match hold {
-        Hold::Transport(name) => format!("transport:{name}"),
-        Hold::Tenant(name) => format!("tenant:{name}"),
-        Hold::Shard(number) => format!("shard:{number}"),
-        Hold::Fleet => "fleet:".to_owned(),
-    }
+    let (kind, name) = hold.parts();
+    format!("{kind}:{name}")
 }
 
 fn read_hold(name: &str, value: &str) -> Option<(Hold, (WaitingFor, Option<Moment>))> {
     let (kind, name) = name.split_once(':')?;
-    let hold = match kind {
-        "transport" => Hold::Transport(name.to_owned()),
-        "tenant" => Hold::Tenant(name.to_owned()),
-        "shard" => Hold::Shard(name.parse().ok()?),
-        "fleet" => Hold::Fleet,
-        _unknown => return None,
-    };
+    let hold = Hold::from_parts(kind, name)?;
     let (waits, until) = value.split_once(' ')?;
     let until = if until.is_empty() { None } else { Some(Moment::from_millis(until.parse().ok()?)) };
     Some((hold, (WaitingFor::from_word(waits)?, until)))
@@ -271,7 +261,7 @@ mod tests {
 
     #[test]
     fn every_hold_reads_back() {
-        for hold in [Hold::Transport("a:b c".into()), Hold::Tenant("acme".into()), Hold::Shard(7), Hold::Fleet] {
+        for hold in [Hold::Transport("a:b c".into()), Hold::Tenant("acme".into()), Hold::Shard(7), Hold::Domain("example.com".into()), Hold::Fleet] {
             for until in [None, Some(Moment::from_millis(5))] {
                 let value = format!("pause {}", until.map_or(String::new(), |until| until.as_millis().to_string()));
                 assert_eq!(read_hold(&hold_name(&hold), &value), Some((hold.clone(), (WaitingFor::Pause, until))));

@@ -267,11 +267,12 @@ impl Story {
     }
 
     fn hold(&self) -> Hold {
-        match self.world.below(4) {
+        match self.world.below(5) {
             0 => Hold::Transport("smtp".to_owned()),
             1 => Hold::Tenant(self.tenant().to_owned()),
             2 => Hold::Shard(self.shard().0),
-            _three => Hold::Fleet,
+            3 => Hold::Domain("example.com".to_owned()),
+            _four => Hold::Fleet,
         }
     }
 

@@ -54,6 +54,8 @@ pub enum Evidence {
     None,
     /// A pattern of one of these families.
     Words(Families),
+    /// A pattern of each of these families.
+    AllWords(Families),
     /// One of these enhanced codes, in agreement with the first digit.
     Enhanced(Enhanceds),
     /// One or the other.
@@ -110,6 +112,7 @@ impl Evidence {
         match self {
             Self::None => reply,
             Self::Words(families) => reply && said(families, met),
+            Self::AllWords(families) => reply && families.iter().all(|family| said(std::slice::from_ref(family), met)),
             Self::Enhanced(codes) => reply && coded(codes, met),
             Self::Either(codes, families) => reply && (coded(codes, met) || said(families, met)),
             Self::Both(codes, families) => reply && coded(codes, met) && said(families, met),

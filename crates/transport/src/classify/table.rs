@@ -14,7 +14,7 @@ use super::words::*;
 use super::{Event, Verdict};
 
 use Codes::{Any, Digit, Of, Refusal};
-use Evidence::{AddressRefused, AnyEvent, Both, Disagreement, Either, Enhanced, Events, NoEnhanced, QueueId, Words};
+use Evidence::{AddressRefused, AllWords, AnyEvent, Both, Disagreement, Either, Enhanced, Events, NoEnhanced, QueueId, Words};
 use Stage::{Artifact, Auth, Connect, Content, Data, Dot, Ehlo, Greeting, Mail, Noop, Quit, Rcpt, Rset, Starttls, Tls};
 
 const ACCEPTED: Verdict = Verdict::Class(OutcomeClass::Accepted);
@@ -221,6 +221,15 @@ pub const TABLE: &[Row] = &[
     )
     .scope(Scope::Recipient),
     row("connection-used-up", TRANSACTION, Digit(4), Words(&[CONNECTION_USED_UP]), TRANSIENT, "Exim, smtp_accept_max_per_connection"),
+    row(
+        "destination-rate",
+        &[Rcpt],
+        Refusal,
+        AllWords(&[RATE, DESTINATION]),
+        THROTTLED,
+        "a relay that queues for each destination by itself: Postfix, qmgr(8); KumoMTA, egress paths",
+    )
+    .scope(Scope::Domain),
     row(
         "rate",
         TRANSACTION,

@@ -39,6 +39,10 @@ pub const RATE: &str = "\
     same message id, flood*, bandwidth ~ exceed*/limit*, peak ~ limit*, \
     connections ~ limited";
 
+/// The place where it goes: with words for a rate, that domain's mail waits and no other.
+pub const DESTINATION: &str = "\
+    destination*, recipient/recipients/receiving/remote/target domain, for/to/per this domain, per domain/destination";
+
 /// The rate of one recipient's mail, not ours.
 pub const RECIPIENT_RATE: &str = "\
     user/recipient/mailbox/account ~ receiv* ~ quickly/rate/much/many, receives/receiving mail ~ quickly/rate, recipient ~ thread limit*, \
@@ -272,6 +276,7 @@ pub const FAMILIES: &[&str] = &[
     FLOOD,
     DISK,
     RATE,
+    DESTINATION,
     RECIPIENT_RATE,
     OWN_LIMIT,
     CONNECTION_USED_UP,

@@ -9,7 +9,7 @@ use curfew_book::sql::SqlBook;
 use curfew_book::{Accepted, Book, Door, Row, VerbRequest};
 use curfew_broker::in_process::InProcess;
 use curfew_content::Artifacts;
-use curfew_courier::{Rulebook, TransportRules, VerbOutcome};
+use curfew_courier::{Rulebook, Tenants, TransportRules, VerbOutcome};
 use curfew_deadletter::DeadLetter;
 use curfew_domain::job::{Attachment, Job, Letter};
 use curfew_domain::policy::{AtDeadline, Backoff, Jitter, Policy};
@@ -43,7 +43,7 @@ pub struct Plan {
     pub delays: Vec<Duration>,
     pub at_deadline: AtDeadline,
     pub pauses: Arc<dyn Pauses>,
-    pub worker_tenants: BTreeMap<String, curfew_worker::TenantLimits>,
+    pub worker_tenants: Tenants,
     pub concurrency: u32,
     pub lease: Duration,
     pub drain: Duration,
@@ -56,7 +56,7 @@ impl Plan {
             delays: vec![Duration::from_millis(20); 2],
             at_deadline: AtDeadline::Review,
             pauses: Arc::new(NoPauses),
-            worker_tenants: BTreeMap::new(),
+            worker_tenants: Tenants::default(),
             concurrency: 16,
             lease: Duration::from_secs(10),
             drain: Duration::from_secs(20),
@@ -168,12 +168,6 @@ impl House {
             machine: Arc::new(curfew_courier::ThisMachine),
             pauses: Arc::clone(&self.pauses),
         };
-        let tenants = self.worker_settings.tenants.iter();
-        let limits = |t: &curfew_worker::TenantLimits| curfew_scheduler::TenantLimits {
-            max_in_flight: t.max_in_flight,
-            rate_per_s: t.rate_per_s,
-            credit: None,
-        };
         let settings = curfew_scheduler::Settings {
             shards: shards(),
             tick: Duration::from_millis(20),
@@ -182,7 +176,7 @@ impl House {
             claim_grace: CLAIM_GRACE,
             lease: self.worker_settings.lease,
             concurrency: self.worker_settings.concurrency,
-            tenants: tenants.map(|(name, t)| (name.clone(), limits(t))).collect(),
+            tenants: self.worker_settings.tenants.clone(),
             max_live_bytes: u64::MAX,
         };
         (ports, settings)

@@ -1,15 +1,14 @@
 //! Limits give a job back and use no attempt: suppressions, jobs in flight, rates, pauses.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use curfew_book::{Book, HoldRow, SuppressionRow};
+use curfew_courier::{TenantLimits, Tenants};
 use curfew_testkit::mail_server::Event;
 use curfew_testkit::mail_server::{Action, Config, Stage};
 use curfew_testkit::{MailServer, eventually};
-use curfew_worker::TenantLimits;
 
 use crate::house::{House, PATIENCE, Plan, lane, lane_with};
 
@@ -69,8 +68,8 @@ fn counting(counted: &Arc<Counted>) -> impl Fn(&Event<'_>) -> Action + Send + Sy
 async fn a_tenant_never_has_more_jobs_in_flight_than_its_limit_and_holds_up_nobody() {
     let counted = Arc::new(Counted::default());
     let server = MailServer::start(Config::scripted(counting(&counted))).await;
-    let limits = TenantLimits { max_in_flight: Some(3), rate_per_s: None };
-    let worker_tenants = BTreeMap::from([("small".to_owned(), limits)]);
+    let limits = TenantLimits { max_in_flight: Some(3), ..TenantLimits::default() };
+    let worker_tenants = Tenants::from([("small".to_owned(), limits)]);
     let house = House::new(Plan { worker_tenants, ..Plan::new(vec![lane("smtp", &server, 16)]) }).await;
     let _roles = (house.scheduler(), house.worker().await, house.worker().await, house.deadletter());
     let keys = house.submit(&(1..=40).map(|n| house.mail("small", n)).collect::<Vec<_>>()).await;
@@ -86,7 +85,7 @@ async fn a_tenant_never_has_more_jobs_in_flight_than_its_limit_and_holds_up_nobo
 #[tokio::test]
 async fn tenants_at_their_limit_stand_in_front_of_nobody() {
     let server = MailServer::start(Config::default()).await;
-    let none = TenantLimits { max_in_flight: Some(0), rate_per_s: None };
+    let none = TenantLimits { max_in_flight: Some(0), ..TenantLimits::default() };
     let worker_tenants = (0..100).map(|n| (format!("full{n}"), none)).collect();
     let house = House::new(Plan { worker_tenants, concurrency: 4, ..Plan::new(vec![lane("smtp", &server, 4)]) }).await;
     let _roles = house.all().await;
@@ -121,8 +120,8 @@ async fn a_transports_rate_is_observed_and_uses_no_attempt() {
 #[tokio::test]
 async fn a_tenants_rate_holds_up_that_tenant_alone() {
     let server = MailServer::start(Config::default()).await;
-    let limits = TenantLimits { max_in_flight: None, rate_per_s: Some(2.0) };
-    let worker_tenants = BTreeMap::from([("slow".to_owned(), limits)]);
+    let limits = TenantLimits { rate_per_s: Some(2.0), ..TenantLimits::default() };
+    let worker_tenants = Tenants::from([("slow".to_owned(), limits)]);
     let house = House::new(Plan { worker_tenants, ..Plan::new(vec![lane("smtp", &server, 4)]) }).await;
     let _roles = house.all().await;
     let slow = house.submit(&(1..=10).map(|n| house.mail("slow", n)).collect::<Vec<_>>()).await;
