@@ -12,6 +12,7 @@
 
 pub mod autopsy;
 pub mod canaries;
+pub mod collector;
 pub mod fleet;
 pub mod flow;
 pub mod http;

@@ -113,6 +113,7 @@ pub(crate) fn finish(command: &mut Command, stdin: &[u8]) -> Ran {
 pub struct Curfew {
     folder: TempDir,
     settings: Settings,
+    variables: Vec<(&'static str, String)>,
     runs: u32,
     child: Option<Child>,
     /// Closed when the test dies, however it does: then the process ends too.
@@ -137,7 +138,7 @@ impl Curfew {
     /// Where no folder can be made.
     pub fn prepare(settings: Settings) -> Self {
         let folder = tempfile::Builder::new().prefix("curfew-test-").tempdir().expect("a folder can be made");
-        Self { folder, settings, runs: 0, child: None, tether: None, http: None }
+        Self { folder, settings, variables: Vec::new(), runs: 0, child: None, tether: None, http: None }
     }
 
     /// Starts the process again, on the same folder, and waits until it is ready.
@@ -181,9 +182,15 @@ impl Curfew {
         let (config, data) = (config.display().to_string(), self.data().display().to_string());
         let mut command = command(&binary(), &["up", "--config", &config, "--data", &data, "--http", "127.0.0.1:0", "--tethered"], None);
         command.args(args).current_dir(self.folder()).stdin(Stdio::piped()).stdout(file("out")).stderr(file("log"));
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.spawn().expect("the binary starts");
         self.tether = child.stdin.take();
         self.child = Some(child);
+    }
+
+    /// A variable of the environment, from the next start on.
+    pub fn variable(&mut self, name: &'static str, value: &str) {
+        self.variables.push((name, value.to_owned()));
     }
 
     /// What the next start is configured with.

@@ -7,6 +7,7 @@ use curfew_domain::history::HistoryEntry;
 use curfew_domain::job::{Job, LocalTimes};
 use curfew_domain::outcome::Receipt;
 use curfew_domain::record::LastOutcome;
+use curfew_domain::trace::TraceContext;
 use curfew_domain::verb::Verb;
 use curfew_domain::{JobId, Moment, Reason, Token};
 use serde::de::DeserializeOwned;
@@ -30,6 +31,8 @@ pub(crate) struct Facts {
     #[serde(default)]
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) accepted_at: Moment,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<TraceContext>,
     #[cfg(feature = "next-format")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<bool>,
@@ -82,6 +85,7 @@ pub(crate) fn facts(job: &Job) -> Vec<u8> {
         transport: job.transport.clone(),
         labels: job.labels.clone(),
         accepted_at: job.accepted_at,
+        trace: job.trace,
         #[cfg(feature = "next-format")]
         next: next(),
     })

@@ -9,6 +9,7 @@ use curfew_domain::transition::{Event, transition};
 use curfew_domain::{Moment, Record};
 use curfew_ledger::{Ledger, Swap, Swapped};
 use curfew_review::Review;
+use curfew_telemetry::traces;
 
 use crate::CourierError;
 
@@ -89,9 +90,15 @@ async fn carry(ledger: &dyn Ledger, teller: Teller<'_>, records: Vec<Record>, no
     }
     let keys: Vec<_> = records.iter().map(|r| r.key.clone()).collect();
     let histories = ledger.histories(&keys).await?;
+    let traced = if traces::are_sent() { histories.clone() } else { Vec::new() };
     let stories = records.iter().cloned().zip(histories).map(|(record, history)| Story { record, history }).collect();
     let told = teller.tell_each(stories, now).await?;
     let mut swaps = Vec::with_capacity(records.len());
+    for ((record, history), told) in records.iter().zip(&traced).zip(&told) {
+        if *told == Some(Told::Written) {
+            traces::ended(record, history);
+        }
+    }
     let mut kept = Vec::new();
     for (record, told) in records.iter().zip(&told) {
         match told {

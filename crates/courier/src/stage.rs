@@ -154,6 +154,7 @@ pub fn first_version(row: &Row, rulebook: &Rulebook, incarnation: u32, now: Mome
         strikes: 0,
         verbs: Vec::new(),
         pins: row.pins.clone(),
+        trace: job.trace,
         kept: Kept::default(),
     };
     created(record, now)

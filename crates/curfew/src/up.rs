@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use curfew_api::{Api, Probes, may_listen, serve, serve_probes};
 use curfew_telemetry::metrics::Exposition;
+use curfew_telemetry::traces::{self, Collector};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -95,11 +96,24 @@ pub async fn run(config: Config, roles: Roles, options: UpOptions) -> Result<(),
     live(Arc::new(parts), config, roles, options, exposition).await
 }
 
+/// Sends this process's spans to the collector that the configuration names.
+fn trace(config: &Config, has: Roles) -> Result<(), WireError> {
+    let Some(traces) = &config.traces else { return Ok(()) };
+    let collector = Collector {
+        endpoint: traces.endpoint.clone(),
+        authorization: traces.authorization.as_ref().map(|secret| secret.expose().to_owned()),
+        sample_percent: traces.sample_percent,
+        roles: has.names().join(" "),
+    };
+    traces::init(&collector).map_err(|says| WireError::Other(format!("[traces] endpoint: {says}")))
+}
+
 /// Runs the roles until a signal says stop, then drains. A second signal ends the process at once.
 async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions, exposition: Exposition) -> Result<(), WireError> {
     if options.tethered {
         signals::end_with_stdin();
     }
+    trace(&config, has)?;
     let listener = match has.api {
         true => {
             Some(TcpListener::bind(config.http.listen).await.map_err(|e| WireError::Other(format!("[http] listen = {}: {e}", config.http.listen)))?)
@@ -162,6 +176,7 @@ async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions,
     }
     standing.abort();
     place.leave(worker.is_none_or(|worker| worker.drained())).await;
+    let _spans_that_nobody_took = tokio::task::spawn_blocking(traces::flush).await;
     // The last acks go out before the connection does.
     parts.broker.close().await;
     parts.stores.close().await

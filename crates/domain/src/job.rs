@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::sealed::{RecipientRef, Sealed};
+use crate::trace::TraceContext;
 use crate::{JobId, Key, Moment, Shard};
 
 /// One business email, accepted. What names or speaks to a person is in `letter`, sealed.
@@ -48,6 +49,8 @@ pub struct Job {
     pub labels: BTreeMap<String, String>,
     /// When the door accepted it.
     pub accepted_at: Moment,
+    /// Who asked for it, where somebody did in a trace. No part of what is compared when a key comes again.
+    pub trace: Option<TraceContext>,
 }
 
 /// Local times as the submitter wrote them.

@@ -28,6 +28,7 @@ pub mod recurrence;
 pub mod rung;
 pub mod sealed;
 pub mod simulation;
+pub mod trace;
 pub mod transition;
 pub mod verb;
 pub mod wake_up;

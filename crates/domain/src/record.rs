@@ -14,6 +14,7 @@ use crate::limits::{RECORD_BYTES_MAX, VERBS_KEPT_AT_LEAST};
 use crate::outcome::{OutcomeClass, Receipt, Stage, words};
 use crate::policy::AtDeadline;
 use crate::sealed::RecipientRef;
+use crate::trace::TraceContext;
 use crate::{JobId, Key, Moment, Reason, Shard, Token, WorkerId};
 
 words! {
@@ -167,6 +168,9 @@ pub struct Record {
     /// SHA-256 of each artifact as first read, lower-case hex, in the letter's order; empty until then. Stored as 32 bytes each.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "pins")]
     pub pins: Vec<String>,
+    /// Who asked for it, where somebody did in a trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// Fields that a newer process wrote: kept and written back.
     #[serde(flatten)]
     pub kept: Kept,

@@ -139,7 +139,7 @@ pub enum Hold {
     Tenant(String),
     /// A shard.
     Shard(u8),
-    /// A recipient's domain, in A-labels and lower case.
+    /// A recipients' domain, by its keyed reference.
     Domain(String),
     /// All.
     Fleet,

@@ -10,6 +10,8 @@ use curfew_domain::transition::{Event, transition};
 use curfew_domain::wake_up::WakeUp;
 use curfew_domain::{Key, Moment, Record, Shard, State};
 use curfew_ledger::{Hold, Holds, LineEntry, Swap, Swapped};
+use curfew_telemetry::traces;
+use tokio::time::Instant;
 
 use crate::credit::Room;
 use crate::tick::{Place, place};
@@ -190,6 +192,7 @@ pub(crate) async fn publish_then_swap(
     if publish.is_empty() {
         return Ok(0);
     }
+    let began = Instant::now();
     let messages = publish.iter().map(|(rung, record, _)| (*rung, WakeUp::of(record).encode())).collect();
     let answers = match ports.broker.publish(shard, messages).await {
         Ok(answers) => answers,
@@ -203,7 +206,10 @@ pub(crate) async fn publish_then_swap(
     let (mut moves, mut postpone) = (Vec::new(), Vec::new());
     for ((_, record, change), answer) in publish.into_iter().zip(answers) {
         match answer {
-            Published::Confirmed | Published::Unanswered => swaps.push(Swap::of(&record, change)),
+            Published::Confirmed | Published::Unanswered => {
+                tell_release(&change.record, now, now.plus(began.elapsed()));
+                swaps.push(Swap::of(&record, change));
+            }
             // A repetition stands in no line: its timer moves on.
             Published::Refused if record.state == State::Queued => postpone.push((record.key.clone(), record.version, now.plus(REFUSED_LOOK))),
             Published::Refused => moves.push((record.key.clone(), record.version, now.plus(REFUSED_LOOK))),
@@ -213,6 +219,22 @@ pub(crate) async fn publish_then_swap(
     ports.ledger.postpone(postpone).await?;
     let answers = ports.ledger.swap_all(swaps).await?;
     Ok(answers.iter().filter(|a| matches!(a, Swapped::Swapped)).count())
+}
+
+/// One line for each wake-up, at a lower level, and its span. The swap that follows may find that a worker was faster.
+fn tell_release(record: &Record, from: Moment, to: Moment) {
+    traces::released(record, from, to);
+    tracing::debug!(
+        role = "scheduler",
+        shard = %record.shard,
+        job_id = %record.id,
+        key = %record.key,
+        tenant = record.tenant(),
+        generation = record.generation,
+        version = record.version,
+        to = %record.state,
+        "released for {}", record.due()
+    );
 }
 
 #[cfg(test)]

@@ -197,6 +197,7 @@ mod tests {
             strikes: 0,
             verbs: Vec::new(),
             pins: Vec::new(),
+            trace: None,
             kept: std::collections::BTreeMap::new(),
         }
     }

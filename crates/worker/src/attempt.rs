@@ -76,7 +76,7 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
     let mut domain = None;
     let step = async {
         let packed = pack(&record, letter, &lane.settings, &ports.keyring, &ports.artifacts).await?;
-        domain = packed.domain();
+        domain = packed.domain(&ports.keyring);
         if let Some(until) = domain.as_deref().and_then(|domain| cooling.until(domain)) {
             return Ok(Ready::Cooling(until));
         }
@@ -117,6 +117,7 @@ pub(crate) async fn run(worker: &Worker, lane: &Lane, leased: &mut Leased, lette
             return unanswered(worker, leased, token).await;
         }
     }
+    leased.intent = Some(worker.clock.now());
     progress.set(Seen::Handoff(Box::new(leased.record.clone()), token, prepared.stage()));
     ports.pauses.at(Point::AfterIntent, &record.key).await;
     let known = hand_off(worker, leased, prepared).await;

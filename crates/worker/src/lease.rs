@@ -18,7 +18,11 @@ pub(crate) struct Leased {
     pub(crate) record: Record,
     /// How long the lease surely holds, by our own clock.
     pub(crate) good_until: Arc<GoodUntil>,
-    /// The recipient's domain, once its letter was opened.
+    /// The version that the claim wrote, and when.
+    pub(crate) claimed: (u64, Moment),
+    /// When the intent was written.
+    pub(crate) intent: Option<Moment>,
+    /// The reference of the recipient's domain, once its letter was opened.
     pub(crate) domain: Option<String>,
     ledger: Arc<dyn Ledger>,
     worker: WorkerId,
@@ -77,9 +81,18 @@ pub(crate) enum OnLoss {
 
 impl Leased {
     /// A claim that was just swapped; `asked` is when, before the swap left.
-    pub(crate) fn new(record: Record, ledger: Arc<dyn Ledger>, worker: WorkerId, lease: Duration, attempt_max: Duration, asked: Instant) -> Self {
+    pub(crate) fn new(
+        record: Record,
+        ledger: Arc<dyn Ledger>,
+        worker: WorkerId,
+        lease: Duration,
+        attempt_max: Duration,
+        asked: Instant,
+        now: Moment,
+    ) -> Self {
         let good_until = Arc::new(GoodUntil::new(asked + lease));
-        Self { record, good_until, domain: None, ledger, worker, lease, renew_until: asked + attempt_max + lease, lost: false }
+        let claimed = (record.version, now);
+        Self { record, good_until, claimed, intent: None, domain: None, ledger, worker, lease, renew_until: asked + attempt_max + lease, lost: false }
     }
 
     /// The intent was swapped; `asked` is when, before the swap left.
@@ -267,7 +280,7 @@ mod tests {
         let intent = Event::Intent { worker: ME, token: TOKEN, lease: LEASE, pins: Vec::new() };
         let asked = Instant::now();
         let handed = moved(&*ledger, &claimed, &intent).await;
-        let mut leased = Leased::new(handed.clone(), ledger.clone(), ME, LEASE, LEASE, asked);
+        let mut leased = Leased::new(handed.clone(), ledger.clone(), ME, LEASE, LEASE, asked, Moment::from_millis(0));
         let good_until = leased.good_until.get();
         server.kill9();
         server.restart().await;

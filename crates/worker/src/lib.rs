@@ -25,6 +25,7 @@ mod parcel;
 mod ports;
 mod run;
 mod steps;
+mod tell;
 mod trouble;
 mod turns;
 mod verdicts;

@@ -20,9 +20,10 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// The recipient's domain, in A-labels and lower case.
-    pub(crate) fn domain(&self) -> Option<String> {
-        self.parcel.to.rsplit_once('@').map(|(_, domain)| domain.to_ascii_lowercase())
+    /// The recipient's domain, as a keyed reference: it stands in holds, where nobody may read whom a customer writes to.
+    pub(crate) fn domain(&self, keyring: &Keyring) -> Option<String> {
+        let (_, domain) = self.parcel.to.rsplit_once('@')?;
+        Some(keyring.recipient_ref(&format!("@{}", domain.to_ascii_lowercase())).0)
     }
 }
 

@@ -13,7 +13,7 @@ use curfew_domain::record::WaitingFor;
 use curfew_domain::sealed::Sealed;
 use curfew_domain::transition::{Counter, Event, Guard, Refusal, transition};
 use curfew_domain::wake_up::WakeUp;
-use curfew_domain::{Key, Moment, OutcomeClass, Reason, Record, State, Token};
+use curfew_domain::{Key, Moment, OutcomeClass, Record, State, Token};
 use curfew_ledger::{Entry, LedgerError, Swap, Swapped};
 use curfew_telemetry::metrics::{self, ResolvedBy, WakeUpResult, Where};
 use curfew_transport::HandOffProgress;
@@ -26,7 +26,7 @@ use crate::lane::{Consequence, Lane};
 use crate::lease::Leased;
 use crate::pause::Point;
 use crate::run::{ClaimOf, Slot, Worker};
-use crate::trouble::Tidings;
+use crate::tell;
 use crate::turns::InLine;
 use crate::verdicts::{Known, insist};
 use crate::watch;
@@ -291,7 +291,16 @@ async fn claimed(
     let _in_flight = InFlight { worker, tenant: record.tenant().to_owned() };
     metrics::wake_up(WakeUpResult::Claimed);
     progress.set(Seen::Claimed(Box::new(record.clone())));
-    let mut leased = Leased::new(record, Arc::clone(&worker.ports.ledger), worker.id, worker.settings.lease, lane.transport.attempt_max(), asked);
+    let mut leased = Leased::new(
+        record,
+        Arc::clone(&worker.ports.ledger),
+        worker.id,
+        worker.settings.lease,
+        lane.transport.attempt_max(),
+        asked,
+        worker.clock.now(),
+    );
+    tell::claimed(&leased.record);
     let Some(letter) = letter else {
         let outcome = Outcome::new(OutcomeClass::Permanent, Stage::Artifact, "letter-missing", "the ledger holds no letter for it");
         return Ok(Looked::Answered(before(worker, lane, &mut leased, outcome, Vec::new()).await));
@@ -355,7 +364,7 @@ async fn handed(worker: &Arc<Worker>, lane: &Arc<Lane>, leased: &Leased, token: 
             if after.state == State::Sent && after.version > record.version + 1 {
                 metrics::in_doubt_resolved(ResolvedBy::LateVerdict);
             }
-            tell(record, &after, known);
+            tell::attempted(leased, record, &after, known, worker.clock.now());
             if after.state == State::DeadLetter { Answer::Reject } else { Answer::Ack }
         }
         Some(Reported::Evidence(taken)) => {
@@ -389,7 +398,7 @@ async fn write_before(worker: &Worker, leased: &mut Leased, outcome: &Outcome, p
         let event = Event::Prepared { worker: worker.id, outcome, rules, pins: pins.clone() };
         match leased.swap_own(&event, worker.clock.now()).await {
             Ok(Some(after)) => {
-                tell(&was, &after, &Known::NotAccepted(outcome.clone()));
+                tell::attempted(leased, &was, &after, &Known::NotAccepted(outcome.clone()), worker.clock.now());
                 return if after.state == State::DeadLetter { Answer::Reject } else { Answer::Ack };
             }
             Ok(None) => return dropped(WakeUpResult::Stale),
@@ -442,73 +451,17 @@ fn judged(worker: &Worker, lane: &Lane, leased: &Leased, outcome: &Outcome) -> C
         metrics::throttled(&lane.settings.name);
     }
     let now = worker.clock.now();
-    tell_tidings(lane, outcome, now);
+    tell::tidings(lane, outcome, now);
     lane.outcome(record.id, outcome, leased.domain.as_deref(), now)
 }
 
-/// The lines about the transport itself: its jobs run again by themselves, and each of them says so at a lower level only.
-fn tell_tidings(lane: &Lane, outcome: &Outcome, now: Moment) {
-    let name = &lane.settings.name;
-    match lane.tidings(outcome, now) {
-        Some(failing @ Tidings::Failing { .. }) => {
-            tracing::warn!(role = "worker", transport = %name, outcome = %outcome.class, "transport {name}: {failing}");
-        }
-        Some(working @ Tidings::Working { .. }) => tracing::info!(role = "worker", transport = %name, "transport {name}: {working}"),
-        None => {}
-    }
-}
-
-fn outcome_of(known: &Known) -> Outcome {
+pub(crate) fn outcome_of(known: &Known) -> Outcome {
     match known {
         Known::Accepted(receipt) => {
             Outcome { receipt: Some(receipt.clone()), ..Outcome::new(OutcomeClass::Accepted, Stage::Dot, "accepted", String::new()) }
         }
         Known::NotAccepted(outcome) | Known::Unknown(outcome) => outcome.clone(),
     }
-}
-
-/// One line for each final outcome, one for each retry at a lower level; never an address.
-fn tell(before: &Record, after: &Record, known: &Known) {
-    let outcome = outcome_of(known);
-    match after.state {
-        State::Sent => {
-            metrics::release_lateness(after.receipt.as_ref().map(|r| r.at.since(before.due())).unwrap_or_default());
-            tell_end(before, after, &outcome, "sent");
-        }
-        State::DeadLetter | State::Suppressed | State::Cancelled => {
-            if after.state == State::DeadLetter {
-                metrics::dead_letter(after.reason.unwrap_or(Reason::PermanentFailure));
-            }
-            tell_end(before, after, &outcome, &format!("stopped: {}", outcome.rule));
-        }
-        State::Scheduled | State::Queued | State::Claimed | State::Handoff => {
-            metrics::retry(after.reason.unwrap_or(Reason::TransientFailure));
-            tracing::debug!(job_id = %after.id, key = %after.key, attempt = before.attempts, outcome = %outcome.class, "runs again: {}: {}", outcome.rule, outcome.diagnostic);
-        }
-    }
-}
-
-/// The line of a final outcome, with every field that the contract names for it.
-fn tell_end(before: &Record, after: &Record, outcome: &Outcome, says: &str) {
-    let ended = after.receipt.as_ref().map(|r| r.at).or_else(|| after.last.as_ref().map(|l| l.at));
-    let queue_age_ms = ended.map(|at| u64::try_from(at.since(before.due()).as_millis()).unwrap_or(u64::MAX));
-    tracing::info!(
-        role = "worker",
-        shard = %after.shard,
-        job_id = %after.id,
-        key = %after.key,
-        tenant = after.tenant(),
-        business_date = after.business_date,
-        generation = after.generation,
-        version = after.version,
-        attempt = after.attempts.max(before.attempts),
-        from = %before.state,
-        to = %after.state,
-        outcome = %outcome.class,
-        reason = after.reason.map(Reason::word),
-        queue_age_ms,
-        "{says}"
-    );
 }
 
 fn dropped(as_what: WakeUpResult) -> Answer {

@@ -179,7 +179,7 @@ pub(crate) async fn carry_out(worker: &Worker, lane: &Lane, consequence: Consequ
         }
         Consequence::DomainCoolDown(wait) => {
             let Some(domain) = domain else { return };
-            // The domain stands in the hold alone: a log line must not tell whom a customer writes to.
+            // No line tells whom a customer writes to.
             tracing::warn!("transport {name}: mail to one domain is throttled and cools down for {} s ({})", wait.as_secs(), outcome.rule);
             let until = worker.clock.now().plus(wait);
             hold(worker, Hold::Domain(domain.to_owned()), WaitingFor::CoolDown, Some(until), outcome.rule).await;

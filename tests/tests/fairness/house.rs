@@ -104,7 +104,7 @@ pub struct House {
     pub ledger: Arc<SimLedgerServer>,
     pub store: Arc<SimStoreServer>,
     broker: Arc<SimBrokerServer>,
-    keyring: Arc<Keyring>,
+    pub keyring: Arc<Keyring>,
     rulebook: Arc<Rulebook>,
     door: Ports,
 }
@@ -281,6 +281,7 @@ impl House {
             transport: wish.transport.to_owned(),
             labels: BTreeMap::new(),
             accepted_at: self.world.now(),
+            trace: None,
         }
     }
 

@@ -59,6 +59,7 @@ pub fn draw(world: &World, keyring: &Keyring, n: u64, now: Moment) -> Job {
         transport: "default".to_owned(),
         labels: BTreeMap::new(),
         accepted_at: now,
+        trace: None,
     }
 }
 

@@ -69,5 +69,6 @@ pub(super) fn seal(door: &Door, job: Judged, id: JobId, now: Moment) -> Job {
         transport: job.transport,
         labels: job.labels,
         accepted_at: now,
+        trace: None,
     }
 }

@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use curfew_book::{BookState, Filter, Row, VerbRequest};
 use curfew_courier::{VerbOutcome, carry_out};
 use curfew_domain::limits::BOOK_ALONE_MARGIN;
 use curfew_domain::sealed::RecipientRef;
+use curfew_domain::trace::TraceContext;
 use curfew_domain::verb::Verb;
 use curfew_domain::{Moment, Reason, address};
-use curfew_telemetry::metrics;
+use curfew_telemetry::{metrics, traces};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -74,7 +76,14 @@ pub(crate) struct AttachmentSubmission {
 #[utoipa::path(post, path = "/v1/jobs", tag = "jobs", params(("dry_run" = Option<bool>, Query), ("zone" = Option<String>, Query)), request_body = JobSubmission,
     responses((status = 201, body = JobBody, description = "accepted"), (status = 200, body = JobBody, description = "a duplicate, as it stands; or a dry run"),
         (status = 409, body = Problem, description = "the key stands with other content; names the fields"), (status = 422, body = Problem, description = "refused; names the fields")))]
-pub(crate) async fn submit_job(State(api): State<Arc<Api>>, who: Who, mut asked: Asked, line: Result<Raw, Problem>) -> Result<Response, Problem> {
+pub(crate) async fn submit_job(
+    State(api): State<Arc<Api>>,
+    who: Who,
+    mut asked: Asked,
+    headers: HeaderMap,
+    line: Result<Raw, Problem>,
+) -> Result<Response, Problem> {
+    let began = Instant::now();
     let (dry_run, zone) = (asked.0.flag("dry_run"), asked.0.text("zone"));
     asked.0.done()?;
     check_zone(&api, zone.as_deref())?;
@@ -83,7 +92,9 @@ pub(crate) async fn submit_job(State(api): State<Arc<Api>>, who: Who, mut asked:
     let now = api.ledger.now().await?;
     let door = Arc::clone(&api);
     let judged = tokio::task::spawn_blocking(move || door.door.admit(&line, zone.as_deref(), now)).await;
-    let job = judged.map_err(|_panicked| Problem::internal())?.map_err(Problem::invalid)?;
+    let mut job = judged.map_err(|_panicked| Problem::internal())?.map_err(Problem::invalid)?;
+    // What can't be read is ignored, as the specification wants it.
+    job.trace = headers.get("traceparent").and_then(|value| value.to_str().ok()).and_then(TraceContext::parse);
     if dry_run {
         let row = dry_run_one(api.book.as_ref(), &job).await?.map_or_else(|| would_be(job), |row| *row);
         return Ok(Json(body(&api, &row, now).await?).into_response());
@@ -91,6 +102,7 @@ pub(crate) async fn submit_job(State(api): State<Arc<Api>>, who: Who, mut asked:
     match accept_one(api.book.as_ref(), job, &who.0.0, now).await? {
         Answer::New(row) => {
             (api.on_accepted)();
+            traces::accepted(&row.job, began.elapsed());
             let location = HeaderValue::from_str(&format!("/v1/jobs/{}", row.job.id)).expect("an id is plain ASCII");
             Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(body(&api, &row, now).await?)).into_response())
         }

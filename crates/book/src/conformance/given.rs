@@ -9,6 +9,7 @@ use curfew_domain::outcome::{OutcomeClass, Receipt, Stage};
 use curfew_domain::policy::AtDeadline;
 use curfew_domain::record::{Kept, LastOutcome};
 use curfew_domain::sealed::{RecipientRef, Sealed};
+use curfew_domain::trace::TraceContext;
 use curfew_domain::verb::Verb;
 use curfew_domain::{JobId, Key, Moment, Reason, Record, Shard, State, Token, form};
 use uuid::{NoContext, Timestamp, Uuid};
@@ -55,6 +56,7 @@ pub fn job(tenant: &str, n: u64) -> Job {
         transport: "capture".to_owned(),
         labels: BTreeMap::from([("campaign".to_owned(), "december".to_owned())]),
         accepted_at: now(),
+        trace: TraceContext::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         key,
     }
 }
@@ -144,6 +146,7 @@ pub fn record(job: &Job, generation: u32, version: u64, state: State) -> Record 
         strikes: 0,
         verbs: Vec::new(),
         pins: vec!["ab".repeat(32)],
+        trace: None,
         kept: Kept::default(),
     }
 }

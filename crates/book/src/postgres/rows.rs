@@ -174,6 +174,7 @@ fn job(found: &PgRow, facts: Facts) -> Result<Job, BookError> {
         transport: facts.transport,
         labels: facts.labels,
         accepted_at: facts.accepted_at,
+        trace: facts.trace,
     })
 }
 

@@ -159,6 +159,7 @@ fn job(found: &SqliteRow, facts: Facts) -> Result<Job, BookError> {
         transport: facts.transport,
         labels: facts.labels,
         accepted_at: facts.accepted_at,
+        trace: facts.trace,
     })
 }
 

@@ -63,6 +63,7 @@ impl Config {
         let tenants = policies::tenants(&mut reader, &policies, &transports);
         let retention = roles::retention(&mut reader);
         let slo = roles::slo(&mut reader);
+        let traces = roles::traces(&mut reader);
         let review = roles::review(&mut reader);
         if !reader.faults.is_empty() {
             return Err(Faults(reader.faults));
@@ -88,6 +89,7 @@ impl Config {
             tenants,
             retention,
             slo,
+            traces,
             review,
             rehearsal: None,
             shown,

@@ -1,4 +1,4 @@
-//! The tables of the roles: `[http] [metrics] [scheduler] [worker] [templates] [artifacts] [retention] [slo] [review]`.
+//! The tables of the roles: `[http] [metrics] [scheduler] [worker] [templates] [artifacts] [retention] [slo] [traces] [review]`.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use curfew_domain::Reason;
 use curfew_domain::limits::{LEASE_MAX, LEASE_MIN};
 
 use super::reader::{self, Reader};
-use super::settings::{Artifacts, Http, Metrics, Retention, Review, Scheduler, Slo, Templates, Worker};
+use super::settings::{Artifacts, Http, Metrics, Retention, Review, Scheduler, Slo, Templates, Traces, Worker};
 use super::units;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -102,6 +102,25 @@ pub fn slo(reader: &mut Reader) -> Slo {
         window: reader.or(&["slo", "window"], &reader::duration(DAY..=YEAR), 30 * DAY),
         lead: reader.or(&["slo", "lead"], &reader::duration(Duration::ZERO..=DAY), 5 * MINUTE),
     }
+}
+
+/// `[traces]`; `None` without an endpoint.
+pub fn traces(reader: &mut Reader) -> Option<Traces> {
+    let url = |t: &str| {
+        let rest = t.strip_prefix("http://").or_else(|| t.strip_prefix("https://"))?;
+        let host = rest.split('/').next().unwrap_or_default();
+        let readable = !host.is_empty() && !host.contains('@') && !t.contains(|c: char| c.is_whitespace() || c.is_control());
+        (readable && rest.contains('/')).then(|| t.to_owned())
+    };
+    let says = "the whole URL of a collector's traces, for instance \"http://127.0.0.1:4318/v1/traces\"; a password goes into `authorization`";
+    let endpoint = reader.optional(&["traces", "endpoint"], &reader::parsed(says, url, Clone::clone));
+    let share = |t: &str| t.strip_suffix('%').and_then(|n| n.parse::<u8>().ok()).filter(|n| *n <= 100);
+    let sample_percent = reader.or(&["traces", "sample"], &reader::parsed("whole percent from \"0%\" to \"100%\"", share, |n| format!("{n}%")), 100);
+    let authorization = reader.secret(&["traces", "authorization"]).map(|(secret, _)| secret);
+    if authorization.as_ref().is_some_and(|secret| secret.expose().bytes().any(|b| b.is_ascii_control())) {
+        reader.refuse(&["traces", "authorization"], "must be one line");
+    }
+    Some(Traces { endpoint: endpoint?, sample_percent, authorization })
 }
 
 /// `[review.owners]`.

@@ -76,6 +76,9 @@ pub const KEYS: &[(&str, Show)] = &[
     ("slo.target", Plain),
     ("slo.window", Plain),
     ("slo.lead", Plain),
+    ("traces.endpoint", Plain),
+    ("traces.sample", Plain),
+    ("traces.authorization", Never),
     ("review.owners.*", Plain),
 ];
 

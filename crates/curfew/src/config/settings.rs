@@ -66,6 +66,8 @@ pub struct Config {
     pub retention: Retention,
     /// `[slo]`.
     pub slo: Slo,
+    /// `[traces]`; `None`: no collector is named, and nothing is sent.
+    pub traces: Option<Traces>,
     /// `[review.*]`.
     pub review: Review,
     /// Whose part of the servers a rehearsal's process works in; no file and no variable gives it.
@@ -235,6 +237,17 @@ pub struct Slo {
     pub window: Duration,
     /// How long before the deadline counts as met.
     pub lead: Duration,
+}
+
+/// `[traces]`: a collector for OpenTelemetry traces.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Traces {
+    /// The whole URL to which spans are sent (OTLP over HTTP).
+    pub endpoint: String,
+    /// Of a hundred traces that began here, how many are sent.
+    pub sample_percent: u8,
+    /// The `Authorization` header's value.
+    pub authorization: Option<Secret>,
 }
 
 /// `[review.owners]`.

@@ -51,6 +51,7 @@ pub fn record() -> Record {
         strikes: 0,
         verbs: Vec::new(),
         pins: Vec::new(),
+        trace: None,
         kept: BTreeMap::new(),
     }
 }

@@ -66,6 +66,7 @@ impl Letters for Of {
             transport: "default".to_owned(),
             labels: BTreeMap::new(),
             accepted_at: now,
+            trace: None,
         })
     }
 }

@@ -124,6 +124,7 @@ impl World {
             transport: "smtp".to_owned(),
             labels: BTreeMap::new(),
             accepted_at: self.now(),
+            trace: None,
         }
     }
 

@@ -288,6 +288,7 @@ impl House {
             transport: mail.transport.clone(),
             labels: BTreeMap::new(),
             accepted_at: self.now(),
+            trace: None,
         }
     }
 

@@ -35,6 +35,7 @@ pub(super) fn planned(config: &Config) -> Row {
         transport: "smtp".to_owned(),
         labels: BTreeMap::new(),
         accepted_at: at(0),
+        trace: None,
     };
     Row {
         job,
