@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use curfew_courier::{held, in_force};
 use curfew_domain::record::WaitingFor;
-use curfew_domain::{Moment, Reason, Shard, State};
+use curfew_domain::transition::{Counter, Index};
+use curfew_domain::{Moment, Reason, Record, Shard, State};
 use curfew_ledger::{Hold, Holds, LedgerError};
 use curfew_telemetry::metrics::{self, Durability, Exposition, Store, Within};
 use tokio::time::Instant;
@@ -23,6 +24,10 @@ const RARELY: Duration = Duration::from_secs(30);
 const REST_PER_COUNT: u32 = 20;
 /// Tenants of a shard whose oldest job is looked at.
 const TENANTS_MAX: usize = 200;
+
+/// Queued jobs of a shard that are looked at while something is held, and how far off their timers may be.
+const QUEUED_MAX: usize = 100;
+const WATCHED_WITHIN: Duration = Duration::from_secs(15 * 60);
 
 const NEAR: [(Within, Duration); 3] = [
     (Within::OneMinute, Duration::from_secs(60)),
@@ -171,11 +176,19 @@ async fn waiting(parts: &Parts, shard: Shard, holds: &Holds, now: Moment) -> Res
             *since = due.min(*since);
         }
     }
-    // What is queued stands in no line; where something is held, nobody can tell by the moment alone what that is.
-    if holds.is_empty() {
-        waiting.oldest = parts.ledger.oldest_due(shard, now).await?;
-    }
+    // What is queued stands in no line; where something is held, the moment alone doesn't tell what that is.
+    waiting.oldest = if holds.is_empty() { parts.ledger.oldest_due(shard, now).await? } else { queued(parts, shard, holds, now).await? };
     Ok(waiting)
+}
+
+/// Since when a queued job that nothing holds has been due: the oldest of those looked at, so that a pause of one tenant hides no dead worker.
+async fn queued(parts: &Parts, shard: Shard, holds: &Holds, now: Moment) -> Result<Option<Moment>, LedgerError> {
+    if parts.ledger.counts(shard, &[Counter::State(State::Queued)]).await?.first().is_none_or(|count| *count == 0) {
+        return Ok(None);
+    }
+    let looked = parts.ledger.overdue(shard, Index::Watch, now.plus(WATCHED_WITHIN), QUEUED_MAX).await?;
+    let queued = looked.iter().map(|timer| &timer.record).filter(|record| record.state == State::Queued);
+    Ok(queued.filter(|record| record.due() <= now && held(holds, record, now).is_none()).map(Record::due).min())
 }
 
 /// Live jobs whose deadline is near: counted in the ledger, however many there are.
