@@ -1,21 +1,20 @@
-//! What an operator watches a fleet with: alerts, runbooks and dashboards, held against the catalogue, against promtool, and against a Prometheus
-//! that scrapes a running fleet.
+//! What an operator watches a fleet with: alerts, runbooks and dashboards, held against the catalogue and against promtool.
 //!
 //! Promises
 //! - W1  `promtool` takes the rules; each alert fires on its fault and is silent on a healthy fleet (`deploy/prometheus/tests*.yml`).
 //! - W2  Rules, their tests and dashboards use names, labels and words of the catalogue, and no others.
-//! - W3  Each alert has its runbook and each runbook its alert; every command in one runs on a running fleet and ends as is written there.
-//! - W4  On a Prometheus that scraped a fleet every query of a dashboard and of a rule is answered, with data but for a named list.
-//! - W5  A fleet whose workers stand still makes that Prometheus fire the alert on the oldest job.
+//! - W3  Each alert has its runbook and each runbook its alert, with its four sections and its commands in blocks.
 //!
-//! Not promised: thresholds. They are an operator's to move, and `tests*.yml` say what each does today.
+//! Not promised: that the commands run, nor that a fleet tells what is asked; thresholds. They are an operator's to move, and `tests*.yml` say what each does today.
 //!
 //! Needs Debian's `prometheus` (`tests/run` installs it). Read `promql.rs` first: how names are found in a query.
 
+mod dashboards;
 mod names;
 mod promql;
 mod promtool;
 mod rules;
+mod runbooks;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -64,6 +64,7 @@ fn matchers(tokens: &[Token]) -> Vec<Matcher> {
             Token::Sign(_) => {}
         }
     }
+    found.sort(); // Prometheus prints them in an order of its own
     found
 }
 

@@ -1,4 +1,4 @@
-//! `deploy/prometheus/rules.yml` and its tests, read as the lines that they are; the live test holds the first against what Prometheus itself reads.
+//! `deploy/prometheus/rules.yml` and its tests, read as the lines that they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
