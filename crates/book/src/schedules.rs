@@ -20,6 +20,8 @@ use curfew_domain::sealed::Sealed;
 use curfew_domain::{Key, Moment};
 use serde::{Deserialize, Serialize};
 
+use crate::paging::cut_page;
+use crate::unreadable::Unreadable;
 use crate::{Book, BookError, Door, Page};
 
 /// What of a schedule is nobody's secret.
@@ -267,7 +269,8 @@ pub trait Schedules: Send + Sync {
     /// `Unreadable`; `BookError`.
     async fn schedule(&self, tenant: &str, name: &str) -> Result<Option<ScheduleRow>, BookError>;
 
-    /// Schedules by tenant and name, without those that are deleted.
+    /// Schedules by tenant and name, without those that are deleted. One that can't be read is left out and told in the log; the cursor leads
+    /// past it, so that a page may hold fewer than `limit`, or none, and still name a next one.
     ///
     /// # Errors
     /// `Invalid` for a cursor of somebody's own making; `BookError`.
@@ -303,9 +306,26 @@ pub trait ScheduledBook: Book + Schedules {}
 
 impl<B: Book + Schedules> ScheduledBook for B {}
 
+/// A row of a list: its cursor, and the schedule or why it can't be read.
+pub(crate) type Listed = (String, Result<ScheduleRow, BookError>);
+
+/// A page of those that can be read. The cursor is cut before they are told apart: what can't be read at its end hides nothing behind it.
+pub(crate) fn page(mut found: Vec<Listed>, limit: u32, unreadable: &Unreadable) -> Page<ScheduleRow> {
+    let next_cursor = cut_page(&mut found, limit, |(cursor, _)| cursor.clone());
+    let (mut items, mut left) = (Vec::with_capacity(found.len()), Vec::new());
+    for (cursor, row) in found {
+        match row {
+            Ok(row) => items.push(row),
+            Err(error) => left.push((cursor, error)),
+        }
+    }
+    unreadable.tell_schedules(left.len(), left.first().map(|(schedule, error)| (schedule.as_str(), error)));
+    Page { items, next_cursor }
+}
+
 /// What a schedule's cursor in a list names.
-pub(crate) fn list_cursor(row: &ScheduleRow) -> String {
-    format!("{}/{}", row.tenant, row.name)
+pub(crate) fn list_cursor(tenant: &str, name: &str) -> String {
+    format!("{tenant}/{name}")
 }
 
 /// The tenant and name of such a cursor.

@@ -18,6 +18,7 @@ const TOLD_EVERY: Duration = Duration::from_secs(60);
 pub(crate) struct Unreadable {
     told: Mutex<Option<Instant>>,
     told_of_others: Mutex<Option<Instant>>,
+    told_of_schedules: Mutex<Option<Instant>>,
     newer: Mutex<BTreeSet<Shard>>,
 }
 
@@ -37,6 +38,14 @@ impl Unreadable {
         if due(&self.told_of_others) {
             let job_id = named(id);
             tracing::error!(job_id, error_class = "book", "{count} jobs can't be read and are left as they stand, this one among them: {error}");
+        }
+    }
+
+    /// The same of schedules that a list left out; the first of them by `tenant/name`.
+    pub(crate) fn tell_schedules(&self, count: usize, first: Option<(&str, &BookError)>) {
+        let Some((schedule, error)) = first else { return };
+        if due(&self.told_of_schedules) {
+            tracing::error!(schedule, error_class = "book", "{count} schedules can't be read and aren't listed, this one among them: {error}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
-use curfew_book::conformance::schedules::ScheduleBench;
+use curfew_book::conformance::schedules::{self, ScheduleBench};
 use curfew_book::conformance::{self, Bench, given};
 use curfew_book::postgres::{MIGRATIONS, PostgresBook};
 use curfew_book::{Accepted, Book, BookError, BookState, Planned, ScheduledBook, Told, WrittenBy};
@@ -113,6 +113,14 @@ async fn tamper(book: &PostgresBook, sql: &'static str) {
 
 async fn number(book: &PostgresBook, sql: &'static str) -> i64 {
     sqlx::query_scalar(sql).fetch_one(book.store().pool()).await.expect("it is counted")
+}
+
+/// S5, of schedules that can't be read.
+#[tokio::test]
+async fn a_schedule_that_cannot_be_read_stops_no_other() {
+    let book = open(&SERVER.schema()).await;
+    let spoil = async || tamper(&book, "UPDATE schedules SET definition = '\\xc1' WHERE name IN ('s2', 's3')").await;
+    schedules::s5_one_that_cannot_be_read_stops_no_other(&book, spoil).await;
 }
 
 #[tokio::test]

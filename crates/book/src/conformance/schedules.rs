@@ -1,5 +1,6 @@
 //! S1 to S6: schedules, their slots and their jobs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -365,6 +366,35 @@ pub async fn s5_a_schedule_in_trouble_stops_no_other(bench: &dyn ScheduleBench) 
     assert_eq!(rest.next_cursor, None);
     assert!(book.schedules(Some("other"), None, 3).await.expect("the book answers").items.is_empty());
     assert!(matches!(book.schedules(None, Some("x"), 3).await, Err(BookError::Invalid { field: "cursor", .. })));
+}
+
+/// What can't be read is named to its scheduler and left out of lists; the others are scanned and listed, also behind a page of nothing else.
+/// `spoil` makes the definitions of `s2` and `s3` unreadable.
+pub async fn s5_one_that_cannot_be_read_stops_no_other(book: &dyn ScheduledBook, spoil: impl AsyncFnOnce()) {
+    for n in 0..5_u64 {
+        let request = ChangeRequest { name: format!("s{n}"), ..request(None, 0) };
+        book.put_schedule(&request, daily("0 9 * * *", 1)).await.expect("the book answers");
+    }
+    spoil().await;
+    let due = book.due_schedules(now(), 10).await.expect("the book answers");
+    let readable: BTreeMap<_, _> = due.iter().map(|d| (d.name.as_str(), d.row.is_ok())).collect();
+    assert_eq!(readable, BTreeMap::from([("s0", true), ("s1", true), ("s2", false), ("s3", false), ("s4", true)]));
+    for spoilt in due.iter().filter(|d| d.row.is_err()) {
+        book.put_off(TENANT, &spoilt.name, spoilt.revision, minutes(60), "can't be read").await.expect("the book answers");
+    }
+    let due: BTreeSet<_> = book.due_schedules(now(), 10).await.expect("the book answers").into_iter().map(|d| d.name).collect();
+    assert_eq!(due, ["s0", "s1", "s4"].map(str::to_owned).into());
+
+    let (mut pages, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = book.schedules(Some(TENANT), cursor.as_deref(), 2).await.expect("one that can't be read fails no list");
+        pages.push(page.items.into_iter().map(|row| row.name).collect::<Vec<_>>());
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, [vec!["s0", "s1"], vec![], vec!["s4"]]);
 }
 
 /// A day's board: each slot as what it came to.

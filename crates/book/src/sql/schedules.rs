@@ -14,8 +14,8 @@ use super::rows::column;
 use super::slots;
 use super::transact::{Halt, unread, write};
 use crate::judge::schedule::{self, Ruling};
-use crate::paging::{PAGE_MAX, cut_page};
-use crate::schedules::{LOOKED_BACK, list_after, list_cursor, phase_code};
+use crate::paging::PAGE_MAX;
+use crate::schedules::{self, LOOKED_BACK, list_after, list_cursor, phase_code};
 use crate::{
     Batch, BookError, ChangeRequest, Changed, Door, Due, LATE_AFTER_MS, Materialised, Page, PutSchedule, Run, ScheduleRow, Schedules, forms,
 };
@@ -56,8 +56,9 @@ impl Schedules for SqlBook {
         let (limit, after) = (limit.clamp(1, PAGE_MAX), list_after(cursor)?);
         let query = sqlx::query(select!("schedules_list.sql")).bind(after.0).bind(after.1).bind(tenant).bind(limit + 1);
         let found = query.fetch_all(self.store().read()).await.map_err(unread("list schedules"))?;
-        let mut items = found.iter().map(row).collect::<Result<Vec<_>, _>>()?;
-        Ok(Page { next_cursor: cut_page(&mut items, limit, list_cursor), items })
+        let listed = |found: &SqliteRow| Ok((list_cursor(column(found, 1)?, column(found, 2)?), row(found)));
+        let found = found.iter().map(listed).collect::<Result<Vec<_>, BookError>>()?;
+        Ok(schedules::page(found, limit, &self.unreadable))
     }
 
     /// One process works here, so that nobody else's claims are looked at.
