@@ -348,3 +348,31 @@ fn try_answers_each_line_once_whatever_it_holds() {
     assert_eq!((&answers[0]["accepted"], &answers[5]["accepted"]), (&true.into(), &true.into()));
     assert!(answers[1]["error"].is_string() && answers[2]["error"].is_string());
 }
+
+/// Nobody has to believe a figure: each is what was measured, and the answer is their arithmetic.
+#[test]
+fn capacity_is_the_arithmetic_of_what_was_measured() {
+    let curfew = Curfew::start(Settings::capture());
+    let jobs: Vec<_> = (0..12).map(|n| job(&format!("R-{n}"), "ada@example.com")).collect();
+    curfew.import(&jobs);
+    curfew.all_ended(12, Duration::from_secs(30));
+    assert_eq!(curfew.cli(&["capacity", "--headroom", "95%"]).code, Some(2));
+    assert_eq!(curfew.get("/v1/capacity?date=tomorrow").status, 422);
+    let none = curfew.cli(&["capacity", "--date", "2199-01-01", "--json"]).expect(0).json();
+    assert_eq!((&none["busiest_minute"], &none["jobs"], &none["attempts"]), (&Value::Null, &0.into(), &0.into()), "{none}");
+    // A whole window of ten seconds, and the heartbeat after it.
+    let date = jobs[0]["business_date"].as_str().expect("a date");
+    let measured = until("a drain is measured", || {
+        let found = curfew.cli(&["capacity", "--date", date, "--headroom", "50%", "--json"]).expect(0).json();
+        found["drain_per_worker"].as_f64().map(|drain| (drain, found))
+    });
+    let (drain, found) = measured;
+    assert!((0.1..=1.2).contains(&drain), "{found}");
+    assert_eq!(
+        (&found["jobs"], &found["counted"], &found["workers"], &found["multiplier"]),
+        (&12.into(), &12.into(), &1.into(), &1.0.into()),
+        "{found}"
+    );
+    assert_eq!(found["workers_needed"].as_u64(), Some((12.0 / (60.0 * drain * 0.5)).ceil() as u64), "{found}");
+    assert!(curfew.cli(&["capacity", "--date", date]).expect(0).stdout.contains("12 x 1.0000 = 12"));
+}

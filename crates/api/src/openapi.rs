@@ -17,7 +17,7 @@ use crate::routes;
         routes::list_items, routes::show_item, routes::preview_item, routes::replay_item, routes::correct_item, routes::suppress_item,
         routes::escalate_item, routes::resolve_item, routes::assign_item, routes::note_item, routes::approve_item,
         routes::list_suppressions, routes::add_suppression, routes::remove_suppression,
-        routes::list_audit, routes::verify_audit, routes::show_day,
+        routes::list_audit, routes::verify_audit, routes::show_day, routes::show_capacity,
         routes::show_fleet, routes::pause_fleet, routes::resume_fleet, routes::drain_fleet,
         routes::take_events, routes::health, routes::ready, routes::show_metrics, routes::show_openapi,
     )

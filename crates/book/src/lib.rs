@@ -35,9 +35,9 @@ pub use port::{
     Story, Told, VerbEnd, VerbRequest,
 };
 pub use recovery::{Recovery, VerbSeen, WrittenBy};
-pub use registry::{BEAT_EVERY, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER, Standing};
+pub use registry::{BEAT_EVERY, Drain, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER, Standing};
 pub use schedules::{
     Batch, ChangeRequest, Changed, Definition, Due, LATE_AFTER_MS, Materialised, PutSchedule, Run, ScheduleRow, ScheduledBook, Schedules, SlotJobs,
     SlotState, aad,
 };
-pub use view::{Day, DayCount, HoldRow, JobView, Row, SuppressionRow};
+pub use view::{Day, DayCount, HoldRow, JobView, Load, Row, SuppressionRow};

@@ -10,7 +10,7 @@ use curfew_domain::sealed::RecipientRef;
 use curfew_domain::verb::{NumberedVerb, Verb};
 use curfew_domain::{JobId, Key, Moment, Record, Shard, State, Token};
 
-use crate::view::{Day, HoldRow, JobView, Row, SuppressionRow};
+use crate::view::{Day, HoldRow, JobView, Load, Row, SuppressionRow};
 use crate::{BookError, Recovery, Registry};
 
 /// Who owns a row, or how it ended.
@@ -362,6 +362,12 @@ pub trait Book: Registry + Recovery {
     /// # Errors
     /// `BookError`.
     async fn day(&self, date: &str, tenant: Option<&str>) -> Result<Day, BookError>;
+
+    /// What a business date asks of the fleet, and what the `latest` jobs that ended took. Reads the day's rows; for people's questions.
+    ///
+    /// # Errors
+    /// `BookError`.
+    async fn load(&self, date: &str, latest: u32) -> Result<Load, BookError>;
 
     /// Jobs in the door's log of a date that have no row, and staged rows of the date by key (bounded): the ids behind a difference.
     ///

@@ -39,6 +39,15 @@ pub struct Enrolment {
     pub at: Moment,
 }
 
+/// How fast a worker ends attempts, as it measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Drain {
+    /// In the best ten seconds of the last hour.
+    pub best: u32,
+    /// In the latest ten.
+    pub latest: u32,
+}
+
 /// A process that the registry knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Enrolled {
@@ -50,6 +59,8 @@ pub struct Enrolled {
     pub stopped_at: Option<Moment>,
     /// Since when it is asked to drain.
     pub drain_asked_at: Option<Moment>,
+    /// What it measured of itself, where it ends attempts.
+    pub drain: Option<Drain>,
 }
 
 /// How a process stands.
@@ -98,6 +109,12 @@ pub trait Registry: Send + Sync {
     /// # Errors
     /// `BookError`.
     async fn alive(&self, id: WorkerId, at: Moment) -> Result<Orders, BookError>;
+
+    /// What a worker measured of itself; of one that isn't known nothing is kept.
+    ///
+    /// # Errors
+    /// `BookError`.
+    async fn measured(&self, id: WorkerId, drain: Drain) -> Result<(), BookError>;
 
     /// What a process is asked to do; a look that writes nothing.
     ///

@@ -1,5 +1,7 @@
 //! What the book shows of its rows.
 
+use std::collections::BTreeMap;
+
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::job::Job;
 use curfew_domain::outcome::Receipt;
@@ -58,6 +60,15 @@ pub struct JobView {
 pub struct DayCount {
     /// Rows of the state.
     pub count: u64,
+}
+
+/// What a day asks of the fleet, and what the latest jobs took.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Load {
+    /// The minute in which most jobs of the day are released, and how many; cancelled and suppressed ones aren't counted.
+    pub busiest: Option<(Moment, u64)>,
+    /// Of the latest jobs that were tried and ended: how many took so many attempts.
+    pub by_attempts: BTreeMap<u32, u64>,
 }
 
 /// A business date's figures, each counted on its own.

@@ -7,6 +7,7 @@ mod gauges;
 mod pauses;
 mod probes;
 mod readiness;
+mod risk;
 pub mod roles;
 mod scribe;
 mod signals;
@@ -128,7 +129,7 @@ async fn live(parts: Arc<Parts>, config: Config, has: Roles, options: UpOptions,
         true => Some(roles::worker(&parts, &config, DRAIN, Arc::clone(&pauses)).await?),
         false => None,
     };
-    let place = enrolment::enrol(&parts, has, worker.as_ref().map(|worker| worker.id), stop.clone()).await?;
+    let place = enrolment::enrol(&parts, has, worker.clone(), stop.clone()).await?;
     let mut working = JoinSet::new();
     let distrust = clocks::Distrust::default();
     let mut clocks = clocks::Clocks::new(Arc::clone(&parts), distrust.clone());

@@ -86,7 +86,7 @@ pub fn oldest_eligible_age(age: Duration) {
     gauge!(c::OLDEST_ELIGIBLE_AGE.name).set(age.as_secs_f64());
 }
 
-/// Jobs not sent whose deadline is this near.
+/// Jobs not sent whose deadline is this near and that the workers won't have ended by then.
 pub fn deadline_at_risk(within: Within, jobs: u64) {
     gauge!(c::DEADLINE_AT_RISK.name, "within" => within.word()).set(jobs as f64);
 }

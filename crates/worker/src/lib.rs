@@ -20,6 +20,7 @@ mod heard;
 mod held;
 mod lane;
 mod lease;
+mod meter;
 mod pace;
 mod parcel;
 mod ports;

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use curfew_book::Drain;
 use curfew_broker::{Consumer, Delivery};
 use curfew_domain::{Key, Moment, Record, Shard, WorkerId};
 use curfew_ledger::LedgerError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,6 +20,7 @@ use crate::gate::Spacing;
 use crate::heard::Heard;
 use crate::held::Held;
 use crate::lane::Lane;
+use crate::meter::Meter;
 use crate::ports::{Ports, Settings};
 use crate::steps::{self, Answer};
 use crate::turns::Turns;
@@ -46,6 +48,7 @@ pub struct Worker {
     slots: Arc<Semaphore>,
     lane_slots: BTreeMap<String, Arc<Semaphore>>,
     pub(crate) spacing: Spacing,
+    pub(crate) meter: Meter,
     pub(crate) turns: Turns,
     claims: Mutex<BTreeSet<Version>>,
     waiting: Mutex<BTreeMap<(String, Shard), Arc<AtomicUsize>>>,
@@ -73,6 +76,7 @@ impl Worker {
             slots: Arc::new(Semaphore::new(settings.concurrency as usize)),
             lane_slots: lane_slots(&ports.lanes, settings.concurrency),
             spacing: Spacing::default(),
+            meter: Meter::new(Instant::now()),
             turns: Turns::default(),
             claims: Mutex::default(),
             ports,
@@ -91,6 +95,11 @@ impl Worker {
     /// What it did since its start.
     pub fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.tally)
+    }
+
+    /// How many attempts it ends in ten seconds, as measured; `None`: none in the last hour.
+    pub fn drain(&self) -> Option<Drain> {
+        self.meter.measured(Instant::now())
     }
 
     /// Whether nothing was left in hand; false once a drain's time was over.

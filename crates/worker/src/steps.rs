@@ -447,6 +447,7 @@ fn judged(worker: &Worker, lane: &Lane, leased: &Leased, outcome: &Outcome) -> C
     let record = &leased.record;
     metrics::attempt(outcome.class, &lane.settings.name);
     metrics::attempt_number(record.attempts);
+    worker.meter.one(Instant::now());
     if outcome.class == OutcomeClass::Throttled {
         metrics::throttled(&lane.settings.name);
     }

@@ -1,6 +1,7 @@
 //! The routes of CONTRACT, and what stands around each: who asks, how long it may take, what a panic becomes.
 
 mod audit;
+mod capacity;
 mod days;
 mod events;
 mod fleet;
@@ -30,7 +31,8 @@ use crate::limits::{BODY_BYTES_MAX, REQUEST_TIME_MAX};
 use crate::problem::Problem;
 
 pub(crate) use {
-    audit::*, days::*, events::*, fleet::*, health::*, jobs::*, review::*, review_correct::*, review_verbs::*, schedules::*, suppressions::*,
+    audit::*, capacity::*, days::*, events::*, fleet::*, health::*, jobs::*, review::*, review_correct::*, review_verbs::*, schedules::*,
+    suppressions::*,
 };
 
 /// Who asked.
@@ -69,6 +71,7 @@ pub fn router(api: Arc<Api>) -> Router {
         .route("/v1/audit", get(list_audit))
         .route("/v1/audit/verify", get(verify_audit))
         .route("/v1/days/{date}", get(show_day))
+        .route("/v1/capacity", get(show_capacity))
         .route("/v1/fleet", get(show_fleet))
         .route("/v1/fleet/pause", post(pause_fleet))
         .route("/v1/fleet/resume", post(resume_fleet))

@@ -4,7 +4,7 @@ use curfew_domain::State;
 
 use super::Bench;
 use super::given::{DATE, accepted, door, job, minutes, now, record, staged, story};
-use crate::{BookError, BookState, Day, Filter, HoldRow};
+use crate::{BookError, BookState, Day, Filter, HoldRow, Load};
 
 /// Accepted is counted in the door's log, the others in rows.
 pub async fn k6_a_days_figures_are_counted_each_on_its_own(bench: &dyn Bench) {
@@ -26,6 +26,17 @@ pub async fn k6_a_days_figures_are_counted_each_on_its_own(bench: &dyn Bench) {
     assert_eq!(book.day(DATE, Some("acme")).await.expect("the book answers"), day);
     assert_eq!(book.day(DATE, None).await.expect("the book answers"), Day { accepted: 8, planned: 3, ..day });
     assert_eq!(book.day("2026-12-02", None).await.expect("the book answers"), Day::default());
+    let minute = |n: u64| job("acme", n).release_at.as_millis() / 60_000;
+    let jobs = [0, 1, 10, 11, 12, 13].map(minute);
+    let most = jobs.map(|minute| (jobs.iter().filter(|other| **other == minute).count() as u64, -minute)).into_iter().max().expect("six");
+    let load = book.load(DATE, 10).await.expect("the book answers");
+    assert_eq!(load.busiest, Some((curfew_domain::Moment::from_millis(-most.1 * 60_000), most.0)), "those that are never released aren't counted");
+    let took = [0, 1].map(|n| record(&job("acme", n), 1, 3, if n == 0 { State::Sent } else { State::DeadLetter }).attempts);
+    assert_eq!(
+        load.by_attempts.iter().map(|(attempts, jobs)| u64::from(*attempts) * jobs).sum::<u64>(),
+        took.iter().map(|n| u64::from(*n)).sum::<u64>()
+    );
+    assert_eq!(book.load("2026-12-02", 0).await.expect("the book answers"), Load::default());
     let behind = book.day_differences(DATE, None, 10).await.expect("the book answers");
     assert_eq!(behind, [(job("acme", 10).id, Some(job("acme", 10).key), Some(BookState::Staged))].map(|(_id, key, state)| (behind[0].0, key, state)));
     assert_eq!(book.day_staged(DATE, None, None, 10).await.expect("the book answers"), [job("acme", 10).key]);

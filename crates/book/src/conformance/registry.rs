@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::Bench;
 use super::given::{minutes, now};
-use crate::{Enrolment, Orders, REMEMBERED, SILENT_AFTER, Standing};
+use crate::{Drain, Enrolment, Orders, REMEMBERED, SILENT_AFTER, Standing};
 
 fn id(n: u128) -> WorkerId {
     WorkerId(Uuid::from_u128(n))
@@ -50,13 +50,19 @@ pub async fn r2_a_heartbeat_never_moves_back(bench: &dyn Bench) {
     let book = bench.empty().await;
     let unknown = Orders { drain: false, unknown: true };
     assert_eq!(book.alive(id(1), now()).await.expect("the book answers"), unknown);
+    book.measured(id(1), Drain { best: 9, latest: 9 }).await.expect("nobody is known, nothing is kept");
     assert_eq!(book.orders(id(1)).await.expect("the book answers"), unknown);
     book.leave(id(1), now()).await.expect("leaving what one never entered is free");
     book.enrol(&process(1, now())).await.expect("the book answers");
     for at in [minutes(3), minutes(1), minutes(2)] {
         assert_eq!(book.alive(id(1), at).await.expect("the book answers"), KNOWN);
     }
-    assert_eq!(book.enrolled(now()).await.expect("the book answers")[0].beat_at, minutes(3));
+    let found = book.enrolled(now()).await.expect("the book answers").remove(0);
+    assert_eq!((found.beat_at, found.drain), (minutes(3), None));
+    for drain in [Drain { best: 80, latest: 80 }, Drain { best: 80, latest: 3 }] {
+        book.measured(id(1), drain).await.expect("the book answers");
+        assert_eq!(book.enrolled(now()).await.expect("the book answers")[0].drain, Some(drain));
+    }
     book.leave(id(1), minutes(2)).await.expect("the book answers");
     book.leave(id(1), minutes(8)).await.expect("the book answers");
     let left = &book.enrolled(now()).await.expect("the book answers")[0];

@@ -43,18 +43,19 @@ pub use transact::{unread, write};
 
 use crate::unreadable::Unreadable;
 use crate::{
-    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Mark, OpenVerb, OpenedVerb, Page,
-    Planned, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest,
+    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Load, Mark, OpenVerb, OpenedVerb,
+    Page, Planned, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest,
 };
 
 /// The book's tables, in their order. `review`'s come after them.
-pub const MIGRATIONS: [Migration; 6] = [
+pub const MIGRATIONS: [Migration; 7] = [
     Migration { name: "book/0001_book", sql: include_str!("migrations/0001_book.sql") },
     Migration { name: "book/0002_items", sql: include_str!("migrations/0002_items.sql") },
     Migration { name: "book/0003_months", sql: include_str!("migrations/0003_months.sql") },
     Migration { name: "book/0004_fleet", sql: include_str!("migrations/0004_fleet.sql") },
     Migration { name: "book/0005_registry", sql: include_str!("migrations/0005_registry.sql") },
     Migration { name: "book/0006_schedules", sql: include_str!("migrations/0006_schedules.sql") },
+    Migration { name: "book/0007_drain", sql: include_str!("migrations/0007_drain.sql") },
 ];
 
 /// The book in a PostgreSQL store. Clones are one scheduler to `plan`.
@@ -177,6 +178,10 @@ impl Book for PostgresBook {
 
     async fn day(&self, date: &str, tenant: Option<&str>) -> Result<Day, BookError> {
         query::day(&self.store, date, tenant).await
+    }
+
+    async fn load(&self, date: &str, latest: u32) -> Result<Load, BookError> {
+        query::load(&self.store, date, latest).await
     }
 
     async fn day_differences(&self, date: &str, tenant: Option<&str>, limit: u32) -> Result<Vec<(JobId, Option<Key>, Option<BookState>)>, BookError> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use curfew_domain::{JobId, Key};
+use curfew_domain::{JobId, Key, Moment};
 use curfew_store::Postgres;
 use sqlx::postgres::PgRow;
 
@@ -12,7 +12,7 @@ use crate::forms::{code, id, state};
 use crate::judge::door::date;
 use crate::paging::{PAGE_MAX, cursor, cut_page, parse_key, uncursor};
 use crate::unreadable::Unreadable;
-use crate::{BookError, BookState, Day, Filter, JobView, Page, Row};
+use crate::{BookError, BookState, Day, Filter, JobView, Load, Page, Row};
 
 /// Above every id.
 const ABOVE_ALL: [u8; 17] = [0xff; 17];
@@ -97,6 +97,18 @@ pub(super) async fn day(store: &Postgres, day: &str, tenant: Option<&str>) -> Re
         }
     }
     Ok(figures)
+}
+
+pub(super) async fn load(store: &Postgres, day: &str, latest: u32) -> Result<Load, BookError> {
+    let minute = sqlx::query(include_str!("queries/busiest_minute.sql")).bind(date(day));
+    let minute = store.first("find the busiest minute", minute).await.map_err(unread("find the busiest minute"))?;
+    let busiest = minute
+        .map(|row| Ok::<_, BookError>((Moment::from_millis(column::<i64>(&row, 0)? * 60_000), column::<i64>(&row, 1)?.cast_unsigned())))
+        .transpose()?;
+    let took = sqlx::query(include_str!("queries/attempts_of_ended.sql")).bind(i64::from(latest));
+    let took = store.all("count attempts", took).await.map_err(unread("count attempts"))?;
+    let attempts = |row: &PgRow| Ok((column::<i32>(row, 0)?.cast_unsigned(), column::<i64>(row, 1)?.cast_unsigned()));
+    Ok(Load { busiest, by_attempts: took.iter().map(attempts).collect::<Result<_, BookError>>()? })
 }
 
 pub(super) async fn day_differences(

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::rows::{column, number, text};
 use super::transact::{unread, write};
 use super::{Halt, PostgresBook};
-use crate::{BookError, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER};
+use crate::{BookError, Drain, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER};
 
 #[async_trait]
 impl Registry for PostgresBook {
@@ -23,6 +23,11 @@ impl Registry for PostgresBook {
     async fn alive(&self, id: WorkerId, at: Moment) -> Result<Orders, BookError> {
         let query = sqlx::query(include_str!("queries/worker_beat.sql")).bind(bytes(&id)).bind(at.as_millis());
         orders(self.store().first("beat", query).await.map_err(unread("beat"))?.as_ref())
+    }
+
+    async fn measured(&self, id: WorkerId, drain: Drain) -> Result<(), BookError> {
+        let query = sqlx::query(include_str!("queries/worker_drain.sql")).bind(bytes(&id)).bind(i64::from(drain.best)).bind(i64::from(drain.latest));
+        self.store().first("keep a drain", query).await.map(drop).map_err(unread("keep a drain"))
     }
 
     async fn orders(&self, id: WorkerId) -> Result<Orders, BookError> {
@@ -121,6 +126,7 @@ fn orders(found: Option<&PgRow>) -> Result<Orders, BookError> {
 }
 
 fn enrolled(row: &PgRow) -> Result<Enrolled, BookError> {
+    let count = |row: &PgRow, place| column::<Option<i64>>(row, place).map(|count| count.map(|count| u32::try_from(count).unwrap_or(u32::MAX)));
     let moment = |place| column::<Option<i64>>(row, place).map(|ms| ms.map(Moment::from_millis));
     Ok(Enrolled {
         enrolment: Enrolment {
@@ -134,5 +140,6 @@ fn enrolled(row: &PgRow) -> Result<Enrolled, BookError> {
         beat_at: Moment::from_millis(column(row, 6)?),
         stopped_at: moment(7)?,
         drain_asked_at: moment(8)?,
+        drain: count(row, 9)?.zip(count(row, 10)?).map(|(best, latest)| Drain { best, latest }),
     })
 }

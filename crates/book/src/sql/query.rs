@@ -1,6 +1,6 @@
 //! Reading: one row, lists by keyset, a day's figures, the auditor's walk.
 
-use curfew_domain::{JobId, Key};
+use curfew_domain::{JobId, Key, Moment};
 use curfew_store::Sqlite;
 use sqlx::sqlite::SqliteRow;
 
@@ -10,7 +10,7 @@ use crate::forms::{code, id, state};
 use crate::judge::door::date;
 use crate::paging::{PAGE_MAX, cursor, cut_page, parse_key, uncursor};
 use crate::unreadable::Unreadable;
-use crate::{BookError, BookState, Day, Filter, JobView, Page, Row};
+use crate::{BookError, BookState, Day, Filter, JobView, Load, Page, Row};
 
 /// Above every id.
 const ABOVE_ALL: [u8; 17] = [0xff; 17];
@@ -98,6 +98,18 @@ pub(super) async fn day(store: &Sqlite, day: &str, tenant: Option<&str>) -> Resu
         }
     }
     Ok(figures)
+}
+
+pub(super) async fn load(store: &Sqlite, day: &str, latest: u32) -> Result<Load, BookError> {
+    let minute = sqlx::query(include_str!("queries/busiest_minute.sql")).bind(date(day));
+    let minute = minute.fetch_optional(store.read()).await.map_err(unread("find the busiest minute"))?;
+    let busiest = minute
+        .map(|row| Ok::<_, BookError>((Moment::from_millis(column::<i64>(&row, 0)? * 60_000), column::<i64>(&row, 1)?.cast_unsigned())))
+        .transpose()?;
+    let took = sqlx::query(include_str!("queries/attempts_of_ended.sql")).bind(latest);
+    let took = took.fetch_all(store.read()).await.map_err(unread("count attempts"))?;
+    let by_attempts = took.iter().map(|row| Ok((column(row, 0)?, column::<i64>(row, 1)?.cast_unsigned()))).collect::<Result<_, BookError>>()?;
+    Ok(Load { busiest, by_attempts })
 }
 
 pub(super) async fn day_differences(

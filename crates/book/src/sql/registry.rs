@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::SqlBook;
 use super::rows::column;
 use super::transact::{Halt, unread, write};
-use crate::{BookError, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER};
+use crate::{BookError, Drain, Enrolled, Enrolment, Orders, REMEMBERED, Registry, SILENT_AFTER};
 
 #[async_trait]
 impl Registry for SqlBook {
@@ -27,6 +27,17 @@ impl Registry for SqlBook {
             Box::pin(async move {
                 let query = sqlx::query(include_str!("queries/worker_beat.sql")).bind(bytes(id)).bind(at.as_millis());
                 Ok(orders(query.fetch_optional(conn).await.map_err(StoreError::during("beat"))?.as_ref())?)
+            })
+        })
+        .await
+    }
+
+    /// Lost with the machine it is followed by the next.
+    async fn measured(&self, id: WorkerId, drain: Drain) -> Result<(), BookError> {
+        write(self.store(), Queue::Ledger, Durability::Process, "keep a drain", move |conn| {
+            Box::pin(async move {
+                let query = sqlx::query(include_str!("queries/worker_drain.sql")).bind(bytes(id)).bind(drain.best).bind(drain.latest);
+                Ok(query.execute(conn).await.map(drop).map_err(StoreError::during("keep a drain"))?)
             })
         })
         .await
@@ -146,5 +157,6 @@ fn enrolled(row: &SqliteRow) -> Result<Enrolled, BookError> {
         beat_at: Moment::from_millis(column(row, 6)?),
         stopped_at: moment(7)?,
         drain_asked_at: moment(8)?,
+        drain: column::<Option<u32>>(row, 9)?.zip(column::<Option<u32>>(row, 10)?).map(|(best, latest)| Drain { best, latest }),
     })
 }

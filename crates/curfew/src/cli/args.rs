@@ -56,6 +56,8 @@ pub enum Verb {
     Suppressions(SuppressionsVerb),
     /// Reconcile a business date: everything accepted is accounted for
     Day(Day),
+    /// What a day needs: its busiest minute, what retries add, how many workers
+    Capacity(Capacity),
     /// See, pause, resume or drain what is running
     #[command(subcommand)]
     Fleet(FleetVerb),
@@ -222,6 +224,20 @@ pub struct Day {
     /// Of this tenant
     #[arg(long)]
     pub tenant: Option<String>,
+}
+
+/// `curfew capacity`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Workers = N x (1 + f1 + f2) attempts of the busiest minute, over what one worker ends in a minute less the headroom.\n\nExample:\n  curfew capacity --date 2026-12-01 --headroom 30%"
+)]
+pub struct Capacity {
+    /// The business date [today, UTC]
+    #[arg(long, value_name = "DATE")]
+    pub date: Option<String>,
+    /// What is kept free of each worker's drain, 0% to 90% [30%]
+    #[arg(long, value_name = "PERCENT")]
+    pub headroom: Option<String>,
 }
 
 /// `curfew fleet …`.

@@ -12,6 +12,7 @@
 #[expect(rustdoc::broken_intra_doc_links, reason = "help texts show defaults in brackets, as a terminal reads them")]
 pub mod args;
 mod audit;
+mod capacity;
 pub mod client;
 mod config_show;
 pub mod csv_rows;
@@ -127,6 +128,7 @@ fn verb(cli: &Cli, parts: &dyn Parts) -> Ended {
         Verb::Review(verb) => review::run(&client()?, verb, out),
         Verb::Suppressions(verb) => suppressions::run(&client()?, verb, out),
         Verb::Day(args) => day::day(&client()?, args, out),
+        Verb::Capacity(args) => capacity::capacity(&client()?, args, out),
         Verb::Fleet(verb) => fleet::run(&client()?, verb, out),
         Verb::Audit(verb) => audit::run(&client()?, verb, out),
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use curfew_book::{BEAT_EVERY, BookError, Enrolment, Orders, REMEMBERED};
 use curfew_domain::form::{self, FORMAT};
 use curfew_domain::{Moment, WorkerId};
+use curfew_worker::Worker;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
@@ -33,9 +34,9 @@ pub struct Place {
 ///
 /// # Errors
 /// `WireError`, where the book doesn't take it: who isn't enrolled doesn't work.
-pub async fn enrol(parts: &Arc<Parts>, has: Roles, worker: Option<WorkerId>, stop: CancellationToken) -> Result<Place, WireError> {
+pub async fn enrol(parts: &Arc<Parts>, has: Roles, worker: Option<Arc<Worker>>, stop: CancellationToken) -> Result<Place, WireError> {
     let failed = |error: BookError| WireError::Other(format!("the registry: {error}"));
-    let registered = Registered::new(Arc::clone(parts), has, worker.unwrap_or_else(|| WorkerId(Uuid::new_v4()))).await;
+    let registered = Registered::new(Arc::clone(parts), has, worker).await;
     if let Stores::Embedded { .. } = parts.stores {
         registered.bury_the_dead().await.map_err(failed)?;
     }
@@ -64,16 +65,19 @@ impl Place {
 struct Registered {
     parts: Arc<Parts>,
     process: Enrolment,
+    /// What measures its drain, where it ends attempts.
+    worker: Option<Arc<Worker>>,
     /// The ledger's clock as last read, and when that was.
     clock: Mutex<(Moment, Instant)>,
 }
 
 impl Registered {
-    async fn new(parts: Arc<Parts>, has: Roles, id: WorkerId) -> Self {
+    async fn new(parts: Arc<Parts>, has: Roles, worker: Option<Arc<Worker>>) -> Self {
+        let id = worker.as_ref().map_or_else(|| WorkerId(Uuid::new_v4()), |worker| worker.id);
         // Without a ledger yet, this machine's clock has to do.
         let at = parts.ledger.now().await.unwrap_or_else(|_away| moments::now());
         let process = Enrolment { id, roles: has.names(), name: name(), version: env!("CARGO_PKG_VERSION").to_owned(), reads_format: FORMAT, at };
-        Self { parts, process, clock: Mutex::new((at, Instant::now())) }
+        Self { parts, process, worker, clock: Mutex::new((at, Instant::now())) }
     }
 
     /// The folder is this process's alone, and every lease in it has ended: whoever stands there as running is gone.
@@ -153,6 +157,9 @@ impl Registered {
         }
         if beats {
             self.choose_format().await?;
+            if let Some(drain) = self.worker.as_ref().and_then(|worker| worker.drain()) {
+                book.measured(self.process.id, drain).await?;
+            }
         }
         Ok(orders)
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use curfew_book::SILENT_AFTER;
 use curfew_courier::{held, in_force};
 use curfew_domain::record::WaitingFor;
 use curfew_domain::transition::{Counter, Index};
@@ -14,6 +15,7 @@ use curfew_ledger::{Hold, Holds, LedgerError};
 use curfew_telemetry::metrics::{self, Durability, Exposition, Store, Within};
 use tokio::time::Instant;
 
+use super::risk::{BOUNDS, at_risk, drain_per_s};
 use crate::wire::Parts;
 
 const EVERY: Duration = Duration::from_secs(2);
@@ -28,6 +30,9 @@ const TENANTS_MAX: usize = 200;
 /// Queued jobs of a shard that are looked at while something is held, and how far off their timers may be.
 const QUEUED_MAX: usize = 100;
 const WATCHED_WITHIN: Duration = Duration::from_secs(15 * 60);
+
+/// A job that waits longer than this says that the workers are busy.
+const BACKLOG: Duration = Duration::from_secs(2);
 
 const NEAR: [(Within, Duration); 3] = [
     (Within::OneMinute, Duration::from_secs(60)),
@@ -91,7 +96,7 @@ struct Known {
     /// The ledger's clock, and when it said so.
     now: Option<(Moment, Instant)>,
     waiting: BTreeMap<Shard, Waiting>,
-    near: BTreeMap<Shard, [u64; NEAR.len()]>,
+    near: BTreeMap<Shard, [u64; BOUNDS.len()]>,
 }
 
 /// Jobs of a shard that are past their time and that nothing holds.
@@ -191,20 +196,26 @@ async fn queued(parts: &Parts, shard: Shard, holds: &Holds, now: Moment) -> Resu
     Ok(queued.filter(|record| record.due() <= now && held(holds, record, now).is_none()).map(Record::due).min())
 }
 
-/// Live jobs whose deadline is near: counted in the ledger, however many there are.
+/// Live jobs whose deadline is near, counted in the ledger, however many there are; at risk is what the workers won't have ended by then.
 async fn deadlines(parts: &Parts, known: &mut Known) -> Looked {
     let now = parts.ledger.now().await?;
-    let before = NEAR.map(|(_, within)| now.plus(within));
+    let before = BOUNDS.map(|bound| now.plus(bound));
     for shard in &parts.shards {
         let counted = parts.ledger.deadlines(*shard, &before).await.map(|counts| {
-            let mut near = [0; NEAR.len()];
+            let mut near = [0; BOUNDS.len()];
             near.iter_mut().zip(counts).for_each(|(near, count)| *near = count);
             near
         });
         Known::keep(&mut known.near, *shard, counted)?;
     }
-    for (n, (within, _)) in NEAR.iter().enumerate() {
-        metrics::deadline_at_risk(*within, known.near.values().map(|near| near[n]).sum());
+    let mut all = [0; BOUNDS.len()];
+    for near in known.near.values() {
+        all.iter_mut().zip(near).for_each(|(all, near)| *all += near);
+    }
+    let backlog = known.oldest().0.is_some_and(|due| now.since(due) > BACKLOG);
+    let per_second = drain_per_s(&parts.book.enrolled(now.minus(SILENT_AFTER)).await?, now, backlog);
+    for (within, bound) in NEAR {
+        metrics::deadline_at_risk(within, at_risk(&all, bound, per_second));
     }
     Ok(())
 }

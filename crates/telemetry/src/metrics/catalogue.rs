@@ -124,9 +124,9 @@ catalogue! {
     /// The longest wait of an eligible job.
     OLDEST_ELIGIBLE_AGE = gauge("curfew_oldest_eligible_age_seconds", &[],
         "Age of the eligible job that waits longest. Eligible: past its next time and held by no pause, circuit or tenant limit. Healthy: under 5 s.");
-    /// Jobs near their deadline.
+    /// Jobs that will miss their deadline, as things stand.
     DEADLINE_AT_RISK = gauge("curfew_deadline_at_risk_jobs", &[closed("within", Within::WORDS)],
-        "Jobs not sent whose deadline is this near. Healthy: zero within 1m.");
+        "Jobs not sent whose deadline is this near and that the workers won't have ended by then, at the drain they measured. Healthy: zero.");
     /// Jobs by whether the service level was met.
     DEADLINE_OUTCOMES = counter("curfew_deadline_outcomes_total", &[closed("met", &["true", "false"])],
         "Jobs by whether they were accepted in time for the service level. Healthy: false within the error budget.");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curfew_book::{
-    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Enrolled, Enrolment, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Mark,
-    OpenVerb, OpenedVerb, Orders, Page, Planned, Recovery, Registry, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest, VerbSeen,
+    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Drain, Enrolled, Enrolment, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Load,
+    Mark, OpenVerb, OpenedVerb, Orders, Page, Planned, Recovery, Registry, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest, VerbSeen,
 };
 use curfew_domain::history::HistoryEntry;
 use curfew_domain::record::WaitingFor;
@@ -168,6 +168,9 @@ impl Registry for Gated<dyn Book> {
     async fn enrol(&self, process: &Enrolment) -> Result<(), BookError> {
         self.inner.enrol(process).await
     }
+    async fn measured(&self, id: WorkerId, drain: Drain) -> Result<(), BookError> {
+        self.inner.measured(id, drain).await
+    }
     async fn alive(&self, id: WorkerId, at: Moment) -> Result<Orders, BookError> {
         self.inner.alive(id, at).await
     }
@@ -256,6 +259,9 @@ impl Book for Gated<dyn Book> {
     }
     async fn day(&self, date: &str, tenant: Option<&str>) -> Result<Day, BookError> {
         self.inner.day(date, tenant).await
+    }
+    async fn load(&self, date: &str, latest: u32) -> Result<Load, BookError> {
+        self.inner.load(date, latest).await
     }
     async fn day_differences(
         &self,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use curfew_book::{
-    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Enrolled, Enrolment, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Mark,
-    OpenVerb, OpenedVerb, Orders, Page, Planned, Recovery, Registry, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest, VerbSeen, judge,
+    Accepted, AuditEntry, Book, BookError, BookState, Day, Door, Drain, Enrolled, Enrolment, Evidence, EvidenceTaken, Filter, HoldRow, JobView, Load,
+    Mark, OpenVerb, OpenedVerb, Orders, Page, Planned, Recovery, Registry, Row, Story, SuppressionRow, Told, VerbEnd, VerbRequest, VerbSeen, judge,
 };
 use curfew_domain::job::Job;
 use curfew_domain::sealed::RecipientRef;
@@ -133,6 +133,10 @@ impl Book for SimStore {
         self.read("count a day", |tables| reading::day(tables, date, tenant)).await
     }
 
+    async fn load(&self, date: &str, latest: u32) -> Result<Load, BookError> {
+        self.read("find the busiest minute", |tables| reading::load(tables, date, latest)).await
+    }
+
     async fn day_differences(&self, date: &str, tenant: Option<&str>, limit: u32) -> Result<Vec<Difference>, BookError> {
         self.read("find a day's differences", |tables| reading::day_differences(tables, date, tenant, limit)).await
     }
@@ -216,6 +220,10 @@ impl SimStore {
 impl Registry for SimStore {
     async fn enrol(&self, process: &Enrolment) -> Result<(), BookError> {
         self.change("enrol", |tx| tx.enrol(process.clone())).await
+    }
+
+    async fn measured(&self, id: WorkerId, drain: Drain) -> Result<(), BookError> {
+        self.change("keep a drain", |tx| tx.measured(id, drain)).await
     }
 
     async fn alive(&self, id: WorkerId, at: Moment) -> Result<Orders, BookError> {

@@ -1,9 +1,10 @@
 //! Reading: lists by keyset, a day's figures, the walks of auditor and recovery.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use curfew_book::judge::door::date;
-use curfew_book::{BookError, BookState, Day, Filter, JobView, Page, paging};
+use curfew_book::{BookError, BookState, Day, Filter, JobView, Load, Page, paging};
 use curfew_domain::{JobId, Key, Moment, Shard};
 use curfew_review::{Item, ItemStatus, ReviewFilter};
 use uuid::Uuid;
@@ -75,6 +76,22 @@ pub(super) fn day_staged(tables: &Tables, day: &str, tenant: Option<&str>, key: 
 fn logged(tables: &Tables, day: &str, tenant: Option<&str>) -> impl Iterator<Item = JobId> {
     let of_it = tables.door_log.iter().filter(move |((logged, of, _id), _by)| logged == date(day) && tenant.is_none_or(|tenant| tenant == of));
     of_it.map(|((_date, _of, id), _by)| *id)
+}
+
+/// The busiest minute of a day, and what the latest jobs took.
+pub(super) fn load(tables: &Tables, day: &str, latest: u32) -> Load {
+    let counts = |row: &&curfew_book::Row| !matches!(row.state, BookState::Cancelled | BookState::Suppressed);
+    let mut minutes: BTreeMap<i64, u64> = BTreeMap::new();
+    for row in of_day(tables, day, None).filter(counts) {
+        *minutes.entry(row.job.release_at.as_millis() / 60_000).or_default() += 1;
+    }
+    let busiest = minutes.into_iter().max_by_key(|(minute, count)| (*count, -minute));
+    let ended = |row: &&curfew_book::Row| matches!(row.state, BookState::Sent | BookState::DeadLetter) && row.attempts > 0;
+    let mut by_attempts = BTreeMap::new();
+    for row in tables.rows.values().rev().filter(ended).take(latest as usize) {
+        *by_attempts.entry(row.attempts).or_default() += 1;
+    }
+    Load { busiest: busiest.map(|(minute, count)| (Moment::from_millis(minute * 60_000), count)), by_attempts }
 }
 
 fn of_day<'t>(tables: &'t Tables, day: &'t str, tenant: Option<&'t str>) -> impl Iterator<Item = &'t curfew_book::Row> {

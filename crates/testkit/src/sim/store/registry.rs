@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use curfew_book::{Enrolled, Enrolment, Orders, REMEMBERED, SILENT_AFTER};
+use curfew_book::{Drain, Enrolled, Enrolment, Orders, REMEMBERED, SILENT_AFTER};
 use curfew_domain::{Moment, Shard, WorkerId};
 
 use super::server::Tx;
@@ -13,7 +13,13 @@ impl Tx<'_> {
         let forgotten = process.at.minus(REMEMBERED);
         self.tables.workers.retain(|_id, worker| worker.beat_at >= forgotten);
         let beat_at = process.at;
-        self.tables.workers.insert(process.id, Enrolled { enrolment: process, beat_at, stopped_at: None, drain_asked_at: None });
+        self.tables.workers.insert(process.id, Enrolled { enrolment: process, beat_at, stopped_at: None, drain_asked_at: None, drain: None });
+    }
+
+    pub(super) fn measured(&mut self, id: WorkerId, drain: Drain) {
+        if let Some(process) = self.tables.workers.get_mut(&id) {
+            process.drain = Some(drain);
+        }
     }
 
     pub(super) fn alive(&mut self, id: WorkerId, at: Moment) -> Orders {

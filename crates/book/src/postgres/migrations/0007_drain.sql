@@ -1,0 +1,4 @@
+-- What a worker measured of itself: attempts in ten seconds, the best ten of the last hour and the latest ten.
+
+ALTER TABLE workers ADD COLUMN drain_best   bigint;
+ALTER TABLE workers ADD COLUMN drain_latest bigint;
