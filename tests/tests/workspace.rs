@@ -17,6 +17,7 @@ const TOOLS: [&str; 4] = ["curfew-testkit", "curfew-testservers", "curfew-tests"
 
 /// Arrows that the layers don't explain, each with its reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
+    ("curfew-courier", "curfew-telemetry", "a delivery's span is its story: only who carries it has record and history at hand"),
     ("curfew-review", "curfew-book", "replay, record and evidence are one transaction in the book"),
     ("curfew", "curfew-testkit", "`rehearse` runs against the testkit's mail server, in the operator's own process"),
 ];
@@ -42,7 +43,10 @@ const CLIENTS: &[(&str, &[&str])] = &[
     ("chacha20poly1305", &["curfew-domain"]),
     ("clap", &["curfew"]),
     ("indicatif", &["curfew"]),
-    ("ureq", &["curfew"]),
+    ("ureq", &["curfew", "curfew-telemetry"]),
+    ("opentelemetry", &["curfew-telemetry"]),
+    ("opentelemetry_sdk", &["curfew-telemetry"]),
+    ("opentelemetry-otlp", &["curfew-telemetry"]),
 ];
 
 struct Member {
